@@ -11,7 +11,7 @@ import (
 // the newer state reconciles the object again.
 func WithoutStale(ctx context.Context, err error) error {
 	if IsStale(err) {
-		log.FromContext(ctx).V(1).Info("Decided on old state", "because", err.Error())
+		log.FromContext(ctx).V(1).Info("Dropped a stale write", "reason", err.Error())
 		return nil
 	}
 	return err

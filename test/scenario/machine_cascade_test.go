@@ -72,7 +72,7 @@ func TestLongANamespaceWithMachinesTakesTheirInstancesAtOnce(t *testing.T) {
 	fleet.awaitStep(m, v1alpha1.ReasonWaitingForPreTerminateHook)
 	fleet.awaitSays(m, v1alpha1.ConditionDrainingSucceeded, "False", v1alpha1.ReasonSkipped,
 		"The Node is not drained: Cluster "+fleet.ns+"/hosts is being deleted.",
-		"Pre-drain hooks therefore hold nothing: Backup (owner the backups)")
+		"Pre-drain hooks therefore have no effect: Backup (owner the backups)")
 	w.awaitPod("protected", "neither evicted nor deleted", func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil })
 	w.awaitNode(m, "left and out of touch", func(n *corev1.Node) bool {
 		return nodeReady(n) != corev1.ConditionTrue && n.DeletionTimestamp == nil && !n.Spec.Unschedulable

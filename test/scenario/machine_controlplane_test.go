@@ -18,7 +18,7 @@ func (w *world) awaitUndrained(name, pod, why string) {
 	w.t.Helper()
 	w.awaitEmptied(name)
 	w.awaitSays(name, v1alpha1.ConditionDrainingSucceeded, "False", v1alpha1.ReasonSkipped, "The Node is not drained: "+why)
-	w.awaitSays(name, v1alpha1.ConditionVolumeDetachSucceeded, "False", v1alpha1.ReasonSkipped, "Volumes are not waited for: "+why)
+	w.awaitSays(name, v1alpha1.ConditionVolumeDetachSucceeded, "False", v1alpha1.ReasonSkipped, "Not waiting for volumes: "+why)
 	w.awaitEvent(name, "DrainSkipped")
 	w.assertUnschedulable(name, false)
 	w.awaitPod(pod, "still running", running)
@@ -45,13 +45,13 @@ func TestNodesOfAClusterThatIsDeletedAreNotTouched(t *testing.T) {
 	c := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: hosts}}
 	w.must("delete the Cluster", w.remove(c))
 	await(w, "held by its Machine", c, hosts, clusterSays(
-		"The Cluster goes when its Machines are gone: "+m+". Delete those that nobody has deleted yet: "+m+"."))
+		"Waiting for Machines to be deleted: "+m+". Delete these: "+m+"."))
 
 	w.deleteMachines(m)
 
 	w.awaitUndrained(m, "protected", "Cluster "+w.ns+"/hosts is being deleted.")
 	w.awaitSays(m, v1alpha1.ConditionDrainingSucceeded, "False", v1alpha1.ReasonSkipped,
-		"Pre-drain hooks therefore hold nothing: Backup (owner the backups)")
+		"Pre-drain hooks therefore have no effect: Backup (owner the backups)")
 	await(w, "held by its Machine still", c, hosts, clusterSays("All of them are being deleted; their condition Deleting says what each waits for."))
 	w.awaitNodeLeft(m)
 	w.awaitAbsent(c, hosts)

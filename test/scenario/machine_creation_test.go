@@ -24,7 +24,7 @@ func TestAPreCreateHookHoldsAMachineUntilItsAddressIsSet(t *testing.T) {
 
 	w.awaitPhase(name, v1alpha1.MachinePending)
 	w.awaitSays(name, v1alpha1.ConditionCreatable, "False", v1alpha1.ReasonHookPresent,
-		"Held by preCreate hooks: AssignAddress (owner ipam.example.com)")
+		"Waiting for preCreate hooks: AssignAddress (owner ipam.example.com)")
 	w.awaitEvent("m", "HeldByHooks")
 	instance, config := w.instance(), w.config()
 	w.get(instance, name)
@@ -65,7 +65,7 @@ func TestAMachineIsMadeStepByStep(t *testing.T) {
 	w.createInstance(name)
 	w.awaitPhase(name, v1alpha1.MachineProvisioned)
 	w.awaitSays(name, v1alpha1.ConditionNodeReady, "Unknown", v1alpha1.ReasonAmbiguous,
-		"2 Nodes have the providerID sandbox://"+w.ns+"/"+name+": "+name+", "+stranger.Name+". Delete those that are not the Machine's.")
+		"2 Nodes have providerID sandbox://"+w.ns+"/"+name+": "+name+", "+stranger.Name+". Delete those that do not belong to the Machine.")
 
 	w.deleteNode(stranger.Name)
 	w.awaitRunning(name)
@@ -89,7 +89,7 @@ func TestAPausedClusterStopsEverything(t *testing.T) {
 
 	for _, name := range []string{old, young} {
 		w.awaitSays(name, v1alpha1.ConditionPaused, "True", v1alpha1.ReasonPaused,
-			"Cluster "+w.ns+"/hosts is paused: nothing is done to the Machine until spec.paused of the Cluster is false.")
+			"The Machine is not changed because spec.paused of Cluster "+w.ns+"/hosts is true.")
 	}
 	w.assertUnschedulable(old, false)
 	w.awaitPod("web", "still running", running)
@@ -135,6 +135,6 @@ func TestInfrastructureThatMayNotBeReadHoldsUpOnlyItsMachine(t *testing.T) {
 
 	w.awaitNothingLeft(other...)
 	for _, name := range []string{forbidden, unknown} {
-		w.awaitStep(name, v1alpha1.ReasonDrainingNode, "so nobody knows whether there is a Node")
+		w.awaitStep(name, v1alpha1.ReasonDrainingNode, "Cannot determine the Node because the Machine has no providerID")
 	}
 }

@@ -73,7 +73,7 @@ func TestACustomDrainerGoesFirst(t *testing.T) {
 	w.deleteMachines(m)
 
 	w.awaitStep(m, v1alpha1.ReasonWaitingForPreDrainHook, "Waiting for pre-drain hooks since ", ": "+migrates)
-	w.awaitSays(m, v1alpha1.ConditionDrainable, "False", v1alpha1.ReasonHookPresent, "Held by pre-drain hooks: "+migrates)
+	w.awaitSays(m, v1alpha1.ConditionDrainable, "False", v1alpha1.ReasonHookPresent, "Waiting for pre-drain hooks: "+migrates)
 	w.assertUnschedulable(m, false)
 	w.report(m, metav1.ConditionFalse, "NoCapacity", "there is no room for important")
 	w.must("move important", w.client.Delete(w.ctx, w.podOn(m, pod{name: "important"})))
@@ -139,7 +139,7 @@ func TestAPreTerminateHookActsBetweenDrainAndEnd(t *testing.T) {
 	held := "ShipLogs (owner log-operator), annotation " + detachHook + " (owner my-storage)"
 	w.awaitSays(m, v1alpha1.ConditionMachineDrained, "True", v1alpha1.ReasonDrained)
 	w.awaitStep(m, v1alpha1.ReasonWaitingForPreTerminateHook, "Waiting for pre-terminate hooks since ", ": "+held)
-	w.awaitSays(m, v1alpha1.ConditionTerminable, "False", v1alpha1.ReasonHookPresent, "Held by pre-terminate hooks: "+held)
+	w.awaitSays(m, v1alpha1.ConditionTerminable, "False", v1alpha1.ReasonHookPresent, "Waiting for pre-terminate hooks: "+held)
 	w.awaitGone("web")
 	w.awaitPods("only the exporter runs", readyPods(1))
 	w.assertUntouched(m)

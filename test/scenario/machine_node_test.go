@@ -40,7 +40,7 @@ func TestAnUnreachableNodeIsDrainedWithoutItsKubelet(t *testing.T) {
 	w.awaitEmptied(m)
 	w.awaitSays(m, v1alpha1.ConditionDrainingSucceeded, "True", v1alpha1.ReasonDrained)
 	w.awaitSays(m, v1alpha1.ConditionVolumeDetachSucceeded, "False", v1alpha1.ReasonSkipped,
-		"Volumes are not waited for: Node "+m+" is unreachable.")
+		"Not waiting for volumes: Node "+m+" is unreachable.")
 	w.awaitPod("slow", "still there", terminating)
 	if got := graces(); len(got) == 0 || got[0] != 1 {
 		t.Errorf("the pod got %v seconds to terminate, want 1", got)
@@ -87,8 +87,8 @@ func TestAMachineOfAMissingClusterStopsBeforeItsNode(t *testing.T) {
 			w.deleteMachines(m)
 
 			w.awaitStep(m, v1alpha1.ReasonDrainingNode,
-				"Cluster "+w.ns+"/hosts does not exist, so nobody knows whether there is a Node. Create the Cluster. If it is gone for good, the annotations "+
-					"machine.cluster.x-k8s.io/exclude-node-draining and machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach let the Machine be deleted.")
+				"Cannot determine the Node because Cluster "+w.ns+"/hosts does not exist. Create the Cluster. If the cluster is lost, set annotations "+
+					"machine.cluster.x-k8s.io/exclude-node-draining and machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach to delete the Machine.")
 			w.assertUntouched(m)
 			help(w, m)
 		})

@@ -73,10 +73,10 @@ func TestLongMachinesOfALostClusterGo(t *testing.T) {
 
 	unread := "Nodes could not be read: cluster " + w.ns + "/east is unreachable since "
 	w.awaitSays(limited, v1alpha1.ConditionDrainingSucceeded, "False", v1alpha1.ReasonTimedOut,
-		"The drain of Node "+limited+" was given up after 2s (nodeDrainTimeoutSeconds).", unread)
+		"Gave up draining Node "+limited+" after 2s (nodeDrainTimeoutSeconds).", unread)
 	w.awaitEmptied(limited)
 	w.awaitSays(limited, v1alpha1.ConditionVolumeDetachSucceeded, "False", v1alpha1.ReasonTimedOut,
-		"Waiting for the volumes of Node "+limited+" was given up after 2s (nodeVolumeDetachTimeoutSeconds).", unread)
+		"Gave up waiting for the volumes of Node "+limited+" after 2s (nodeVolumeDetachTimeoutSeconds).", unread)
 	w.edit(limited, preTerminate())
 
 	east.awaitStuck(patient)
@@ -89,8 +89,8 @@ func TestLongMachinesOfALostClusterGo(t *testing.T) {
 	// The last try may end in a connection that breaks, or find the cluster unreachable already.
 	leaves := func(name string) {
 		t.Helper()
-		w.awaitStep(name, v1alpha1.ReasonDeletionCompleted, "Left behind: Deleting Node "+name+
-			" was given up after 2s (nodeDeletionTimeoutSeconds), so it is left: Nodes could not be read: ")
+		w.awaitStep(name, v1alpha1.ReasonDeletionCompleted, "Left behind: Gave up deleting Node "+name+
+			" after 2s (nodeDeletionTimeoutSeconds): Nodes could not be read: ")
 		w.awaitEvent(name, "NodeLeft")
 	}
 	leaves(limited)

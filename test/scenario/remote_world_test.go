@@ -182,7 +182,7 @@ func (r *remote) awaitStuck(machine string, words ...string) {
 	r.t.Helper()
 	all := append([]string{
 		"Nodes could not be read: cluster " + r.home.ns + "/" + r.name + " is unreachable since ",
-		"Get the cluster back, or correct its kubeconfig. If it is gone for good, the annotations",
+		"Restore the cluster or correct its kubeconfig. If the cluster is lost, set annotations",
 	}, words...)
 	r.home.awaitStep(machine, v1alpha1.ReasonDrainingNode, all...)
 	r.home.awaitSays(machine, v1alpha1.ConditionDrainingSucceeded, "Unknown", v1alpha1.ReasonUnknown, all...)

@@ -14,21 +14,21 @@ import (
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=clusters,verbs=patch
 
-// act holds a Cluster or lets it go, and returns it as it is stored then.
+// act adds or removes the finalizer, and returns the stored Cluster.
 func (r *reconciler) act(
 	ctx context.Context, cluster *v1alpha1.Cluster, decision lifecycle.ClusterDecision,
 ) (stored *v1alpha1.Cluster, err error) {
 	switch {
 	case decision.AddFinalizer:
 		if stored, err = kube.AddFinalizer(ctx, r.client, cluster, v1alpha1.ClusterFinalizer); err != nil {
-			return nil, fmt.Errorf("hold the Cluster: %w", err)
+			return nil, fmt.Errorf("add the finalizer: %w", err)
 		}
 		return stored, nil
 	case decision.DropFinalizer:
 		if stored, err = kube.RemoveFinalizer(ctx, r.client, cluster, v1alpha1.ClusterFinalizer); err != nil {
-			return nil, fmt.Errorf("let go of the Cluster: %w", err)
+			return nil, fmt.Errorf("remove the finalizer: %w", err)
 		}
-		log.FromContext(ctx).Info("Let go of a Cluster")
+		log.FromContext(ctx).Info("Removed the finalizer of a Cluster", "reason", "its Machines are gone")
 		return stored, nil
 	}
 	return cluster, nil

@@ -1,8 +1,6 @@
-// Package cluster keeps the status of Clusters and holds a Cluster that is being
-// deleted until its Machines are gone.
-//
-// What happens is decided in core/lifecycle. It never deletes a Machine. Whether
-// a cluster is reachable is what its connection says, which Machines have made.
+// Package cluster maintains the status of Clusters, and keeps a deleted Cluster until its Machines
+// are gone. core/lifecycle decides. It never deletes a Machine. Whether a cluster is reachable is
+// reported by the connection that its Machines use.
 package cluster
 
 import (
@@ -19,32 +17,28 @@ import (
 	"ebbtide.dev/ebbtide/internal/workload"
 )
 
-// workers is how many Clusters of one namespace are worked on at the same time.
 const workers = 4
 
-// connections says what is known of a cluster; it is a *workload.Registry.
 type connections interface {
 	State(cluster types.NamespacedName) workload.State
 }
 
 type reconciler struct {
-	// client reads from the cache, live from the API server.
 	client      client.Client
 	live        client.Reader
 	connections connections
 }
 
-// Add registers the controller with a manager whose client reads from a cache
-// with kube.CacheOptions and kube.IndexFields, consistent with its own writes.
-//
-// Errors: a watch cannot be set up, or the controller was added before.
+// Add registers the controller with a manager whose client reads from a cache with
+// kube.CacheOptions and kube.IndexFields, consistent with its own writes. It fails if a watch
+// cannot be set up, or if the controller was added before.
 func Add(mgr manager.Manager, registry *workload.Registry) error {
 	r := &reconciler{client: mgr.GetClient(), live: kube.Live(mgr.GetAPIReader()), connections: registry}
 	return kube.AddController(mgr, "cluster", kube.ByNamespace(r, workers), r.sources(mgr.GetCache(), registry))
 }
 
-// Reconcile brings the finalizer and the status of one Cluster up to date. There
-// is nothing to be recorded first, because nothing is undone later.
+// Reconcile updates the finalizer and the status of one Cluster. Nothing has to be recorded first,
+// because nothing is undone later.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	snapshot, err := r.observe(ctx, request.NamespacedName)
 	if err != nil {

@@ -150,7 +150,7 @@ func TestAClusterGoesWhenItsMachinesAreGone(t *testing.T) {
 			got = condition
 		}
 	}
-	want := "The Cluster goes when its Machines are gone: one. Delete those that nobody has deleted yet: one."
+	want := "Waiting for Machines to be deleted: one. Delete these: one."
 	if got.Status != metav1.ConditionTrue || got.Reason != v1alpha1.ReasonMachinesLeft || got.Message != want {
 		t.Errorf("condition = %+v, want %q", got, want)
 	}
@@ -207,7 +207,7 @@ func TestARefusedWriteIsTriedAgain(t *testing.T) {
 	fresh := east()
 	fresh.Finalizers = nil
 	for refused, want := range map[string]string{
-		"patch Cluster east":           "hold the Cluster: no",
+		"patch Cluster east":           "add the finalizer: no",
 		"patch status of Cluster east": "write the status of the Cluster: no",
 	} {
 		w := newWorld(t, fresh)

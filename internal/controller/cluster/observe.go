@@ -15,8 +15,7 @@ import (
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=clusters;machines,verbs=list;watch
 
-// observe reads a Cluster, its Machines and what its connection says. A Cluster
-// that is gone is nil.
+// observe reads a Cluster with its Machines and connection. The Cluster is nil if it is gone.
 func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (lifecycle.ClusterSnapshot, error) {
 	cluster := &v1alpha1.Cluster{}
 	if err := r.client.Get(ctx, key, cluster); err != nil {
@@ -51,8 +50,8 @@ func (r *reconciler) machines(ctx context.Context, cluster types.NamespacedName)
 	return kube.Pointers(list.Items), err
 }
 
-// unseen asks the API server for Machines that the cache does not show yet:
-// without its Cluster a Machine could never be deleted.
+// unseen reads Machines that the cache does not show yet: without its Cluster a Machine could never
+// be deleted.
 func (r *reconciler) unseen(ctx context.Context, cluster types.NamespacedName) ([]*v1alpha1.Machine, error) {
 	list := &v1alpha1.MachineList{}
 	if err := r.live.List(ctx, list, client.InNamespace(cluster.Namespace)); err != nil {

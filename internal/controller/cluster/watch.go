@@ -29,8 +29,7 @@ func (r *reconciler) sources(c cache.Cache, registry *workload.Registry) []sourc
 	}
 }
 
-// ofMachines follows a Machine to its Cluster, which is interested in what holds
-// it, and not in how a Machine is getting on.
+// ofMachines enqueues the Cluster of a Machine for changes other than of its status.
 func ofMachines() handler.TypedFuncs[*v1alpha1.Machine, reconcile.Request] {
 	return handler.TypedFuncs[*v1alpha1.Machine, reconcile.Request]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*v1alpha1.Machine], q queue) {

@@ -20,8 +20,7 @@ import (
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=drainrecords/status,verbs=update
 
-// record writes the status, if there is one to write, under the version that it
-// was decided on.
+// record writes the status under the version that it was decided on.
 func (n *nodes) record(ctx context.Context, seen *core.Snapshot, decision core.Decision) error {
 	if decision.Status == nil {
 		return nil
@@ -34,15 +33,15 @@ func (n *nodes) record(ctx context.Context, seen *core.Snapshot, decision core.D
 		return fmt.Errorf("write the status of the drain record: %w", err)
 	}
 	n.metrics.wrote(seen.Record, written, seen.Now)
-	n.spoken.wrote(written.Name, seen.Now)
+	n.statusWrites.wrote(written.Name, seen.Now)
 	seen.Record = written
 	n.emit(decision.Events...)
 	return nil
 }
 
-// act makes the one write of a step. What fails of a budget or a pod is noted with
-// it, and the next decision leaves it alone. So is a lock that nobody asks for and
-// that somebody goes on writing: what is asked for does not pause with it.
+// act makes the one write of a step. A failed write to a budget, node or pod is noted so that the
+// next decision leaves the object alone. So is a stray lock that keeps coming back, which must not
+// delay other locks.
 func (n *nodes) act(ctx context.Context, seen *core.Snapshot, step core.Step) error {
 	object := objectOf(step)
 	err := n.take(ctx, seen, step)
@@ -55,14 +54,12 @@ func (n *nodes) act(ctx context.Context, seen *core.Snapshot, step core.Step) er
 	case ctx.Err() != nil, kube.IsStale(err) && !step.Stray:
 		return err
 	}
-	log.FromContext(ctx).Info("A step with the locks of a node is refused", "step", step.Kind,
-		"object", client.ObjectKeyFromObject(object), "because", excerpt.Of(err.Error(), maxLogged))
+	log.FromContext(ctx).Info("Postponed a refused step", "step", step.Kind,
+		"object", client.ObjectKeyFromObject(object), "reason", excerpt.Of(err.Error(), maxLogged))
 	n.refusals.add(seen.Record.Name, object.GetUID(), err.Error(), n.clock.Now())
 	return nil
 }
 
-// objectOf is the budget, the node or the pod that a step writes to; nil if it does to
-// none of them.
 func objectOf(step core.Step) client.Object {
 	switch {
 	case step.Budget != nil:
@@ -102,7 +99,7 @@ func (n *nodes) take(ctx context.Context, seen *core.Snapshot, step core.Step) e
 	if step.Budget != nil {
 		logger = logger.WithValues("budget", client.ObjectKeyFromObject(step.Budget))
 	}
-	logger.Info("Took a step with the locks of a node")
+	logger.Info("Completed a step of the lock protocol")
 	n.emit(step.Events...)
 	return nil
 }
@@ -110,7 +107,7 @@ func (n *nodes) take(ctx context.Context, seen *core.Snapshot, step core.Step) e
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create,namespace=release
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=drain-lock-mutex,verbs=update,namespace=release
 
-// writeMutex writes the Lease, or creates it. Who comes second is refused.
+// writeMutex writes or creates the Lease. The second of two writers gets a conflict.
 func (n *nodes) writeMutex(ctx context.Context, seen *core.Snapshot, step core.Step) error {
 	mutex := &coordinationv1.Lease{}
 	if seen.Mutex != nil {
@@ -126,7 +123,7 @@ func (n *nodes) writeMutex(ctx context.Context, seen *core.Snapshot, step core.S
 	case apierrors.IsAlreadyExists(err):
 		return apierrors.NewConflict(coordinationv1.Resource("leases"), mutex.Name, err)
 	case apierrors.IsNotFound(err):
-		// It is no old state that the namespace is missing.
+		// A missing namespace is not a stale read.
 		return fmt.Errorf("create Lease %s/%s: %s", n.namespace, mutex.Name, err.Error())
 	}
 	return wrap("create the mutex", err)
@@ -134,8 +131,8 @@ func (n *nodes) writeMutex(ctx context.Context, seen *core.Snapshot, step core.S
 
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=patch
 
-// writeLock sets the lock of a budget, or removes it if there is none to set. What
-// does not last is an error: written again at once, it would be so for ever.
+// writeLock sets or removes the lock of a budget. A change that does not last is an error, as it
+// would be repeated forever.
 func writeLock(ctx context.Context, c client.Client, budget *policyv1.PodDisruptionBudget, lock string) error {
 	changed := budget.DeepCopy()
 	if lock == "" {
@@ -157,8 +154,8 @@ func writeLock(ctx context.Context, c client.Client, budget *policyv1.PodDisrupt
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=delete
 
-// deletePod deletes the very pod, unless it has been by now: the snapshot may be
-// older than our own deletion, which is told of once.
+// deletePod deletes exactly the observed pod. The snapshot may be older than our own deletion,
+// which is reported once.
 func (n *nodes) deletePod(ctx context.Context, step core.Step) error {
 	key := client.ObjectKeyFromObject(step.Pod)
 	pod := &corev1.Pod{}
@@ -175,14 +172,13 @@ func (n *nodes) deletePod(ctx context.Context, step core.Step) error {
 	if err != nil {
 		return err
 	}
-	log.FromContext(ctx).Info("Deleted a pod past its budgets, as the maintenance asks", "pod", key)
+	log.FromContext(ctx).Info("Deleted a pod", "pod", key, "reason", "lock timeout with onLockTimeout Delete")
 	n.emit(step.Events...)
 	return nil
 }
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=drainrecords,verbs=delete
 
-// finish deletes the record that was decided on.
 func (n *nodes) finish(ctx context.Context, record *v1alpha1.DrainRecord) error {
 	precondition := client.Preconditions{UID: &record.UID, ResourceVersion: &record.ResourceVersion}
 	return wrap("delete the drain record", n.client.Delete(ctx, record, precondition))

@@ -27,61 +27,54 @@ import (
 
 // Options configures the controllers.
 type Options struct {
-	// Namespace is that of the mutex.
+	// Namespace is the namespace of the mutex.
 	Namespace string
-	// Workers is how many budgets of a namespace are worked on at the same time, and how
-	// many nodes are read from the API server. Defaults to 16.
+	// Workers is the number of budgets of a namespace that are processed at the same time, and of
+	// nodes that are read from the API server. Defaults to 16.
 	Workers int
-	// LongestLock is how long a lock holds at the most after it was taken or
-	// renewed. Defaults to budget.LongestLock.
+	// LongestLock is the maximal duration of a lock after it was taken or renewed. Defaults to
+	// budget.LongestLock.
 	LongestLock time.Duration
-	// Traffic knows of the evictions of this manager.
-	Traffic Traffic
-	// Skew knows what time it is.
-	Skew *kube.Skew
+	Traffic     Traffic
+	Skew        *kube.Skew
 }
 
-// Traffic knows which evictions of this manager are under way.
+// Traffic reports the evictions of this manager that are in flight.
 type Traffic interface {
-	// Busy returns the budgets for whose pods they are; the map is the caller's.
+	// Busy returns the budgets of these evictions; the map is the caller's.
 	Busy() map[types.NamespacedName]bool
 }
 
 const (
 	defaultWorkers = 16
-	// writeTimeout bounds one write. It is well below the time of the mutex, which
-	// its node may hold meanwhile.
-	writeTimeout = 10 * time.Second
-	// reconcileTimeout ends a reconciliation whose requests hang.
+	// writeTimeout bounds one write. It is well below the duration of the mutex.
+	writeTimeout     = 10 * time.Second
 	reconcileTimeout = time.Minute
-	// maxSteps is how many writes one reconciliation makes.
+	// maxSteps is the number of writes of one reconciliation.
 	maxSteps = 50
-	// firstRetry and lastRetry bound the back-off after a write that has failed or
-	// was decided on old state.
+	// firstRetry and lastRetry bound the back-off after a failed write or a stale decision.
 	firstRetry, lastRetry = 50 * time.Millisecond, 30 * time.Second
 )
 
-// nodes looks after the locks of nodes.
+// nodes reconciles the locks of nodes.
 type nodes struct {
-	// client reads from the cache, live from the API server.
 	client client.Client
 	live   client.Reader
-	// emit publishes events, each on the object that it is about.
-	emit func(...event.Event)
-	// now is what locks go by, clock measures how long something takes.
+	emit   func(...event.Event)
+	// now is the time of locks, clock measures durations.
 	now       kube.Now
 	clock     clock.PassiveClock
 	namespace string
 	longest   time.Duration
 	traffic   Traffic
 	metrics   *metrics
-	// pauses grow while writes are decided on old state.
-	pauses   workqueue.TypedRateLimiter[reconcile.Request]
-	refusals *refusals
-	queue    *queue
-	spoken   words
-	// reading has room for as many nodes as are read from the API server at once: what is
-	// read takes memory. Writes, which may hang, are not bounded by it.
+	// pauses grow while decisions are stale.
+	pauses       workqueue.TypedRateLimiter[reconcile.Request]
+	refusals     *refusals
+	queue        *queue
+	statusWrites lastWrites
+	// reading limits the nodes that are read from the API server at once, to bound memory. Writes,
+	// which may hang, do not count.
 	reading chan struct{}
 }
 
@@ -119,7 +112,7 @@ func newPauses() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)
 }
 
-// Reconcile takes the locks of one node as far as they go now.
+// Reconcile takes the locks of one node as far as possible now.
 func (n *nodes) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	for range maxSteps {
 		seen, err := n.observe(ctx, request.Name)
@@ -130,7 +123,7 @@ func (n *nodes) Reconcile(ctx context.Context, request reconcile.Request) (recon
 			n.pauses.Forget(request)
 			n.refusals.forget(request.Name)
 			n.queue.forget(request.Name)
-			n.spoken.forget(request.Name)
+			n.statusWrites.forget(request.Name)
 			n.metrics.gone(request.Name)
 			if err := n.remake(ctx, request.Name); err != nil {
 				return again(ctx, n.pauses, request, err)
@@ -138,7 +131,7 @@ func (n *nodes) Reconcile(ctx context.Context, request reconcile.Request) (recon
 			return reconcile.Result{}, nil
 		}
 		decision := core.Decide(*seen)
-		postponed := n.spoken.postpone(seen, &decision)
+		postponed := n.statusWrites.postpone(seen, &decision)
 		seen.Pods, seen.Budgets = nil, nil // A write may hang, and must not keep them in memory.
 		if decision.Status == nil && decision.Step.Kind == "" {
 			n.pauses.Forget(request)
@@ -157,15 +150,14 @@ func (n *nodes) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	return reconcile.Result{RequeueAfter: firstRetry}, nil
 }
 
-// noteRefused has nobody wait for the turn of a node whose record cannot be written.
+// noteRefused lets other nodes pass a node whose record cannot be written.
 func (n *nodes) noteRefused(record *v1alpha1.DrainRecord, err error) {
 	if !kube.IsStale(err) {
 		n.refusals.add(record.Name, record.UID, err.Error(), n.clock.Now())
 	}
 }
 
-// again has decided anew, after a pause, what was decided on old state: the cache
-// may be behind.
+// again retries a stale decision after a pause, as the cache may be behind.
 func again(
 	ctx context.Context, pauses workqueue.TypedRateLimiter[reconcile.Request], request reconcile.Request, err error,
 ) (reconcile.Result, error) {

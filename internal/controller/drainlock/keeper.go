@@ -21,25 +21,20 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// keeper removes locks that have ended or that nobody stands for, and warns of
-// those that nobody can read.
+// keeper removes expired and stray locks, and warns of unreadable ones.
 type keeper struct {
-	// client reads from the cache, live from the API server.
-	client client.Client
-	live   client.Reader
-	// emit publishes events, each on the object that it is about.
+	client  client.Client
+	live    client.Reader
 	emit    func(...event.Event)
 	now     kube.Now
 	longest time.Duration
-	// pauses grow while writes are decided on old state.
-	pauses workqueue.TypedRateLimiter[reconcile.Request]
+	pauses  workqueue.TypedRateLimiter[reconcile.Request]
 
 	mu sync.Mutex
-	// told is the hash of the lock of each budget that was warned of, and of what of.
+	// told is the hash of the last reported lock of each budget.
 	told map[types.NamespacedName][sha256.Size]byte
 }
 
-// Reconcile looks at the lock of one budget.
 func (k *keeper) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	locked := &policyv1.PodDisruptionBudget{}
 	if err := k.client.Get(ctx, request.NamespacedName, locked); client.IgnoreNotFound(err) != nil {
@@ -55,7 +50,7 @@ func (k *keeper) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	if !keeping.Remove && !keeping.Stray {
-		k.tell(request.NamespacedName, lock, keeping.Events)
+		k.report(request.NamespacedName, lock, keeping.Events)
 		return reconcile.Result{RequeueAfter: keeping.RequeueAfter}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
@@ -64,17 +59,21 @@ func (k *keeper) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		return again(ctx, k.pauses, request, fmt.Errorf("remove the lock: %w", err))
 	}
 	k.pauses.Forget(request)
-	log.FromContext(ctx).Info("Removed a lock that has ended", "lock", excerpt.Of(lock, maxLogged), "stray", keeping.Stray)
+	reason := "expired"
+	if keeping.Stray {
+		reason = "its node has no DrainRecord"
+	}
+	log.FromContext(ctx).Info("Removed a lock", "lock", excerpt.Of(lock, maxLogged), "reason", reason)
 	k.emit(keeping.Events...)
 	return reconcile.Result{}, nil
 }
 
-// decide looks for the record of the node that the lock names. The cache may be
-// behind, so that only the API server is believed that there is none.
+// decide looks up the record of the node that the lock names. Only the API server is trusted that
+// there is none, as the cache may be behind.
 func (k *keeper) decide(ctx context.Context, locked *policyv1.PodDisruptionBudget) (core.Keeping, error) {
 	var keeping core.Keeping
 	for _, reader := range []client.Reader{k.client, k.live} {
-		of, err := k.standing(ctx, reader, locked)
+		of, err := k.lockingNode(ctx, reader, locked)
 		if err != nil {
 			return core.Keeping{}, err
 		}
@@ -85,9 +84,9 @@ func (k *keeper) decide(ctx context.Context, locked *policyv1.PodDisruptionBudge
 	return keeping, nil
 }
 
-// standing is the node for which a drain has locked the budget, whether the lock still
-// holds or not, if it has a record or a promise; empty if it has neither.
-func (k *keeper) standing(ctx context.Context, reader client.Reader, locked *policyv1.PodDisruptionBudget) (string, error) {
+// lockingNode returns the node for whose drain the budget is locked, expired or not, if it has a
+// record or a promise.
+func (k *keeper) lockingNode(ctx context.Context, reader client.Reader, locked *policyv1.PodDisruptionBudget) (string, error) {
 	name := core.Locker(locked)
 	if name == "" {
 		return "", nil
@@ -103,8 +102,8 @@ func (k *keeper) standing(ctx context.Context, reader client.Reader, locked *pol
 	return name, err
 }
 
-// tell publishes what is to be said of a lock once.
-func (k *keeper) tell(key types.NamespacedName, lock string, events []event.Event) {
+// report publishes the events of a lock once.
+func (k *keeper) report(key types.NamespacedName, lock string, events []event.Event) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(events) == 0 {
@@ -124,5 +123,5 @@ func (k *keeper) forget(key types.NamespacedName) {
 	delete(k.told, key)
 }
 
-// maxLogged is how many bytes of what others have written a line of the log shows.
+// maxLogged limits foreign text in a log line.
 const maxLogged = 512

@@ -11,13 +11,12 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// metrics are what the controllers show to Prometheus. There is no label.
 type metrics struct {
 	wait  prometheus.Histogram
 	locks prometheus.Gauge
 
 	mu sync.Mutex
-	// counted is how many locks each node has.
+	// counted is the number of locks by node.
 	counted map[string]int
 }
 
@@ -36,7 +35,6 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	}
 }
 
-// wrote notes a status that was written.
 func (m *metrics) wrote(before, after *v1alpha1.DrainRecord, now time.Time) {
 	m.has(after.Name, len(after.Status.Locks))
 	if len(after.Spec.Budgets) == 0 || core.Held(before) || !core.Held(after) {
@@ -49,7 +47,6 @@ func (m *metrics) wrote(before, after *v1alpha1.DrainRecord, now time.Time) {
 	m.wait.Observe(max(now.Sub(since), 0).Seconds())
 }
 
-// has notes how many locks a node has.
 func (m *metrics) has(node string, locks int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -21,11 +21,9 @@ import (
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch
 
-// observe reads what the next step of a node depends on; nil if it has no record.
-//
-// Lists do not wait for our own writes: one that hangs, for any other node, would
-// hold them up. What a decision must not see older than we wrote it is read again
-// on its own.
+// observe reads the snapshot of a node, or nil if it has no record. Lists do not wait for own
+// writes, as one that hangs would block them. What must not be older than our writes is read on its
+// own.
 func (n *nodes) observe(ctx context.Context, name string) (*core.Snapshot, error) {
 	record, err := recordOf(ctx, n.client, name)
 	if err != nil || record == nil {
@@ -62,9 +60,9 @@ func (n *nodes) observe(ctx context.Context, name string) (*core.Snapshot, error
 	return seen, n.observeQueue(ctx, seen)
 }
 
-// observeTraffic finds out for which budgets evictions of our own may be under way.
-// Whoever evicts goes by the cache, so that it has to show our lock before Traffic
-// is asked. What ends after that is seen in the budget, which is read later.
+// observeTraffic reads the budgets with own evictions in flight. The evictor reads from the cache,
+// which must therefore show our lock first. Evictions that end later are visible in the budget,
+// which is read afterwards.
 func (n *nodes) observeTraffic(ctx context.Context, seen *core.Snapshot) error {
 	var unseen []client.ObjectKey
 	for _, lock := range seen.Record.Status.Locks {
@@ -113,8 +111,8 @@ func nodeOf(ctx context.Context, reader client.Reader, name string) (*corev1.Nod
 	return node, nil
 }
 
-// observeBody reads the node, its budgets and its pods. What is said of pods before the
-// node is read may be from before its boot.
+// observeBody reads the node before its budgets and pods, whose status could otherwise be older
+// than the boot.
 func (n *nodes) observeBody(ctx context.Context, seen *core.Snapshot) (err error) {
 	reader := client.Reader(n.client)
 	if seen.Live {
@@ -132,8 +130,7 @@ func (n *nodes) observeBody(ctx context.Context, seen *core.Snapshot) (err error
 	return observePlace(ctx, seen, n.client, reader)
 }
 
-// observePlace reads the budgets that concern the record, and then the pods of the
-// node. Which budgets these are is for the cache and the record to say.
+// observePlace reads the budgets that concern the record, and then the pods of the node.
 func observePlace(ctx context.Context, seen *core.Snapshot, cached, reader client.Reader) error {
 	keys, err := observeStrays(ctx, seen, cached)
 	if err != nil {
@@ -155,12 +152,11 @@ func observePlace(ctx context.Context, seen *core.Snapshot, cached, reader clien
 	return wrap("list the pods of node "+seen.Record.Name, err)
 }
 
-// maxStrays is how many budgets a decision sees that concern its record only because
-// somebody says so in an annotation.
+// maxStrays limits the budgets in a snapshot that only an annotation relates to the record.
 const maxStrays = 16
 
-// observeStrays takes a few budgets from the cache that the record does not ask for,
-// and returns the keys of those for which it does.
+// observeStrays adds a few locked budgets that the record does not ask for, and returns the keys of
+// those that it does.
 func observeStrays(ctx context.Context, seen *core.Snapshot, cached client.Reader) ([]client.ObjectKey, error) {
 	keys := sets.New[client.ObjectKey]()
 	for _, needed := range seen.Record.Spec.Budgets {
@@ -200,7 +196,6 @@ func recordOf(ctx context.Context, c client.Reader, node string, options ...clie
 	return record, nil
 }
 
-// wrap is nil for no error.
 func wrap(what string, err error) error {
 	if err == nil {
 		return nil

@@ -19,9 +19,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// observeAway finds the other nodes that bear a promise and have pods under the budgets
-// that are asked for. It goes by the cache of nodes: where that shows the promise of the
-// node itself, it shows every one that was written before.
+// observeAway finds other nodes with a promise and pods under the requested budgets. If the cache
+// shows the promise of this node, it shows every earlier one.
 func observeAway(ctx context.Context, seen *core.Snapshot, cached client.Reader) error {
 	if core.Held(seen.Record) || core.Obstructed(*seen) {
 		return nil
@@ -42,8 +41,7 @@ func observeAway(ctx context.Context, seen *core.Snapshot, cached client.Reader)
 	return nil
 }
 
-// awayUnder is the first other node that bears a promise and has a pod under the budget;
-// empty if there is none.
+// awayUnder returns another node with a promise and a pod under the budget, if any.
 func awayUnder(ctx context.Context, cached client.Reader, b *policyv1.PodDisruptionBudget, self string) (string, error) {
 	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
 	if err != nil {
@@ -76,7 +74,7 @@ func awayUnder(ctx context.Context, cached client.Reader, b *policyv1.PodDisrupt
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;patch
 
-// writePromise sets the promise on a node, or removes it if there is none to set.
+// writePromise sets or removes the promise of a node.
 func (n *nodes) writePromise(ctx context.Context, node *corev1.Node, promise string) error {
 	changed := node.DeepCopy()
 	delete(changed.Annotations, v1alpha1.RebootPromiseAnnotation)
@@ -94,7 +92,7 @@ func (n *nodes) writePromise(ctx context.Context, node *corev1.Node, promise str
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=drainrecords,verbs=create
 
-// remake gives a node that bears a promise and has no record another one.
+// remake creates the record of a node that has a promise but no record.
 func (n *nodes) remake(ctx context.Context, name string) error {
 	var node *corev1.Node
 	for _, reader := range []client.Reader{n.client, n.live} {
@@ -117,11 +115,11 @@ func (n *nodes) remake(ctx context.Context, name string) error {
 	if err := n.client.Create(ctx, record); err != nil {
 		return wrap("create the drain record of node "+name+" again", client.IgnoreAlreadyExists(err))
 	}
-	log.FromContext(ctx).Info("Created a missing DrainRecord", "node", name, "reason", "the node was promised that it may go down")
+	log.FromContext(ctx).Info("Created a missing DrainRecord", "node", name, "reason", "the node bears a reboot promise")
 	return nil
 }
 
-// budgetsOver are the budgets of the namespaces of those pods that stay.
+// budgetsOver returns the budgets in the namespaces of staying pods.
 func (n *nodes) budgetsOver(ctx context.Context, pods []corev1.Pod) ([]*policyv1.PodDisruptionBudget, error) {
 	namespaces := sets.New[string]()
 	for i := range pods {

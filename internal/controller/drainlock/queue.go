@@ -14,23 +14,23 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// countInterval is how long what was counted in the queue is believed: thousands may
-// wait for one budget, and each of its changes wakes them all.
+// countInterval is how long a count is reused: thousands of nodes may wait for one budget, and each
+// of its changes wakes all of them.
 const countInterval = 10 * time.Second
 
-// queue remembers what was found in it. Nothing depends on that but work.
+// queue caches counts and heads. It only saves work.
 type queue struct {
 	mu sync.Mutex
-	// counts are by node how many wait for longer.
+	// counts holds the number of nodes ahead by node.
 	counts map[string]count
-	// heads are by budget the node that was last seen to have its turn.
+	// heads holds the first node by budget.
 	heads map[v1alpha1.BudgetReference]string
 }
 
 type count struct {
 	earlier int
 	at      time.Time
-	// stale is true if it was used again since.
+	// stale is true if the count was reused after a change.
 	stale bool
 }
 
@@ -38,8 +38,7 @@ func newQueue() *queue {
 	return &queue{counts: map[string]count{}, heads: map[v1alpha1.BudgetReference]string{}}
 }
 
-// counted returns how many wait for longer than a node, unless that is to be counted
-// anew.
+// counted returns the number of nodes ahead unless it has to be counted again.
 func (q *queue) counted(node string, now time.Time) (earlier int, known bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -52,8 +51,7 @@ func (q *queue) counted(node string, now time.Time) (earlier int, known bool) {
 	return last.earlier, true
 }
 
-// recount is when those before a node are to be counted again, because what was counted
-// before something happened was used again; 0 is never.
+// recount returns when nodes must be counted again because a stale count was used; 0 is never.
 func (q *queue) recount(node string, now time.Time) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -76,7 +74,7 @@ func (q *queue) note(record *v1alpha1.DrainRecord, earlier int, head *v1alpha1.D
 	}
 }
 
-// headsOf are the nodes that last had their turn at the budgets of a record.
+// headsOf returns the cached heads of the budgets of a record.
 func (q *queue) headsOf(record *v1alpha1.DrainRecord) sets.Set[string] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -89,15 +87,13 @@ func (q *queue) headsOf(record *v1alpha1.DrainRecord) sets.Set[string] {
 	return heads
 }
 
-// leave drops what was counted for a node that waits no more. That it has had its turn is
-// seen in its record.
+// leave drops the count of a node that no longer waits.
 func (q *queue) leave(node string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.counts, node)
 }
 
-// forget drops everything of a node whose record is gone.
 func (q *queue) forget(node string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -105,8 +101,8 @@ func (q *queue) forget(node string) {
 	maps.DeleteFunc(q.heads, func(_ v1alpha1.BudgetReference, head string) bool { return head == node })
 }
 
-// observeQueue finds out who has their turn before a node that waits for locks. All
-// goes by the cache: who is first is not a matter of right and wrong.
+// observeQueue finds the node ahead of one that waits for locks. It trusts the cache, since the
+// order does not affect safety.
 func (n *nodes) observeQueue(ctx context.Context, seen *core.Snapshot) error {
 	record, now := seen.Record, n.clock.Now()
 	if record.Spec.Complete || core.Held(record) {
@@ -134,8 +130,7 @@ func (n *nodes) observeQueue(ctx context.Context, seen *core.Snapshot) error {
 	return err
 }
 
-// knownHead is the node that has its turn before this one, if it still has and was
-// found before.
+// knownHead returns the cached node ahead of this one, if it still is.
 func (n *nodes) knownHead(ctx context.Context, seen *core.Snapshot) *v1alpha1.DrainRecord {
 	for head := range n.queue.headsOf(seen.Record) {
 		other := &v1alpha1.DrainRecord{}
@@ -147,8 +142,7 @@ func (n *nodes) knownHead(ctx context.Context, seen *core.Snapshot) *v1alpha1.Dr
 	return nil
 }
 
-// earlier visits the records that wait for longer than one, in any order, until it has
-// seen enough.
+// earlier visits the records that have waited longer, in any order, until visit returns true.
 func (n *nodes) earlier(ctx context.Context, record *v1alpha1.DrainRecord, visit func(*v1alpha1.DrainRecord) (enough bool)) error {
 	visited := sets.New[string]()
 	for _, b := range record.Spec.Budgets {
@@ -170,8 +164,8 @@ func (n *nodes) earlier(ctx context.Context, record *v1alpha1.DrainRecord, visit
 	return nil
 }
 
-// contends reports whether the node of another record would take its locks now. One of
-// which that cannot be read, or that could not be written lately, holds up nobody.
+// contends reports whether another node would take its locks now. One that cannot be read, or could
+// not be written recently, blocks no other node.
 func (n *nodes) contends(ctx context.Context, other *v1alpha1.DrainRecord, seen *core.Snapshot) bool {
 	its := &core.Snapshot{Now: seen.Now, ClockSkewed: seen.ClockSkewed, Record: other, Longest: n.longest, Mutex: seen.Mutex, MutexRecord: seen.MutexRecord}
 	its.Refused, _ = n.refusals.of(other.Name, n.clock.Now())

@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// firstPause and lastPause bound how long a budget or a pod is left alone after
-	// a write that failed. They double.
+	// firstPause and lastPause bound how long an object is left alone after a failed write. The
+	// pause doubles.
 	firstPause, lastPause = time.Second, time.Minute
 )
 
-// refusals are the writes that failed of late, by node and by the UID of the object.
+// refusals are the recent failed writes by node and UID of the object.
 type refusals struct {
 	mu  sync.Mutex
 	all map[string]map[types.UID]refusal
@@ -29,7 +29,6 @@ type refusal struct {
 
 func newRefusals() *refusals { return &refusals{all: map[string]map[types.UID]refusal{}} }
 
-// add notes that a write has failed.
 func (r *refusals) add(node string, object types.UID, why string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,8 +39,7 @@ func (r *refusals) add(node string, object types.UID, why string, now time.Time)
 	r.all[node][object] = refusal{why: why, until: now.Add(pause), pause: pause}
 }
 
-// of returns those of a node that are not to be tried again now, with the reason,
-// and when the first of them is.
+// of returns the refusals of a node with their reasons, and when the first of them ends.
 func (r *refusals) of(node string, now time.Time) (refused map[types.UID]string, due time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,14 +53,12 @@ func (r *refusals) of(node string, now time.Time) (refused map[types.UID]string,
 	return refused, due
 }
 
-// drop forgets a write that has succeeded.
 func (r *refusals) drop(node string, object types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.all[node], object)
 }
 
-// forget drops everything of a node.
 func (r *refusals) forget(node string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

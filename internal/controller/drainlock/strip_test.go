@@ -29,13 +29,12 @@ func TestALockThatDoesNotLastIsNotWrittenAgainAtOnce(t *testing.T) {
 		"taken away": {
 			stored: []client.Object{aRecord("one", "web"), aBudget("web", 1), aPod("web", "one")},
 			mutate: func(annotations map[string]string) { delete(annotations, v1alpha1.LockAnnotation) },
-			want: "PodDisruptionBudget shop/web cannot be locked, because it cannot be written: " +
-				"the API server took the change, but something else in the cluster changes annotation ebbtide.dev/lock.",
+			want:   v1alpha1.ReasonBudgetRefused,
 		},
 		"put back": {
 			stored: []client.Object{over, bearing(aBudget("web", 1), lock), aPod("web", "one")},
 			mutate: func(annotations map[string]string) { annotations[v1alpha1.LockAnnotation] = lock },
-			want:   "The maintenance is over, and the locks are given free.",
+			want:   v1alpha1.ReasonReleasing,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,8 +57,8 @@ func TestALockThatDoesNotLastIsNotWrittenAgainAtOnce(t *testing.T) {
 			_, err = n.Reconcile(t.Context(), requestOf("one"))
 			w.must(err)
 			record, _ := read(w, aRecord("one"))
-			if got := meta.FindStatusCondition(record.Status.Conditions, v1alpha1.ConditionLocked).Message; got != test.want {
-				t.Errorf("condition says %q, want %q", got, test.want)
+			if got := meta.FindStatusCondition(record.Status.Conditions, v1alpha1.ConditionLocked).Reason; got != test.want {
+				t.Errorf("condition has reason %q, want %q", got, test.want)
 			}
 		})
 	}

@@ -11,13 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -27,41 +23,17 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-type workQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-
-// concerned names what an event can change a decision of. The event is about an
-// object that has come, has changed, or is gone; old is nil, both are given, or
-// now is nil.
-type concerned[T client.Object] func(ctx context.Context, old, now T) []types.NamespacedName
-
-func handlerOf[T client.Object](of concerned[T]) handler.TypedFuncs[T, reconcile.Request] {
-	var none T
-	enqueue := func(ctx context.Context, q workQueue, old, now T) {
-		for _, key := range of(ctx, old, now) {
-			q.Add(reconcile.Request{NamespacedName: key})
-		}
-	}
-	return handler.TypedFuncs[T, reconcile.Request]{
-		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[T], q workQueue) { enqueue(ctx, q, none, e.Object) },
-		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[T], q workQueue) {
-			enqueue(ctx, q, e.ObjectOld, e.ObjectNew)
-		},
-		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[T], q workQueue) { enqueue(ctx, q, e.Object, none) },
-	}
-}
-
 func (n *nodes) sources(c cache.Cache) []source.Source {
 	return []source.Source{
-		source.Kind(c, &v1alpha1.DrainRecord{}, handlerOf(n.ofRecord)),
-		source.Kind(c, &policyv1.PodDisruptionBudget{}, handlerOf(n.ofBudget)),
-		source.Kind(c, &corev1.Pod{}, handlerOf(n.ofPod)),
-		source.Kind(c, &corev1.Node{}, handlerOf(n.ofNode)),
-		source.Kind(c, &coordinationv1.Lease{}, handlerOf(n.ofMutex)),
+		source.Kind(c, &v1alpha1.DrainRecord{}, kube.OnChange(n.ofRecord)),
+		source.Kind(c, &policyv1.PodDisruptionBudget{}, kube.OnChange(n.ofBudget)),
+		source.Kind(c, &corev1.Pod{}, kube.OnChange(n.ofPod)),
+		source.Kind(c, &corev1.Node{}, kube.OnChange(n.ofNode)),
+		source.Kind(c, &coordinationv1.Lease{}, kube.OnChange(n.ofMutex)),
 	}
 }
 
-// ofRecord also names the records that wait, if this one may not need the mutex
-// any more that its node has.
+// ofRecord also names waiting records if the node may no longer need the mutex.
 func (n *nodes) ofRecord(ctx context.Context, old, now *v1alpha1.DrainRecord) []types.NamespacedName {
 	switch {
 	case old == nil:
@@ -76,14 +48,13 @@ func (n *nodes) ofRecord(ctx context.Context, old, now *v1alpha1.DrainRecord) []
 	return []types.NamespacedName{{Name: now.Name}}
 }
 
-// cannotGo is true of a record whose node cannot have its locks now, so that others
-// have their turn.
+// cannotGo reports whether the node of a record cannot take its locks now, so that others can.
 func cannotGo(record *v1alpha1.DrainRecord) bool {
 	told := meta.FindStatusCondition(record.Status.Conditions, v1alpha1.ConditionLocked)
 	return told != nil && (told.Reason == v1alpha1.ReasonWaitingForBudget || told.Reason == v1alpha1.ReasonBudgetRefused)
 }
 
-// behind are the records that wait for longer or less time for some of the same locks.
+// behind returns the waiting records that share a lock with first.
 func (n *nodes) behind(ctx context.Context, first *v1alpha1.DrainRecord) []types.NamespacedName {
 	keys := sets.New[types.NamespacedName]()
 	for _, b := range first.Spec.Budgets {
@@ -92,7 +63,7 @@ func (n *nodes) behind(ctx context.Context, first *v1alpha1.DrainRecord) []types
 	return keys.UnsortedList()
 }
 
-// ofBudget drops what no decision reads of a budget, such as its labels.
+// ofBudget ignores changes that no decision depends on, such as labels.
 func (n *nodes) ofBudget(ctx context.Context, old, now *policyv1.PodDisruptionBudget) []types.NamespacedName {
 	if old != nil && now != nil && !budgetChanged(old, now) {
 		return nil
@@ -122,8 +93,8 @@ func lockChanged(old, now *policyv1.PodDisruptionBudget) bool {
 	return was != is || had != has
 }
 
-// ofPod names the record of the pod's node if it has one, which few have. A record
-// that the cache does not show yet is reconciled as soon as it does.
+// ofPod names the record of the node of the pod. A record that the cache does not show yet is
+// reconciled as soon as it does.
 func (n *nodes) ofPod(ctx context.Context, old, now *corev1.Pod) []types.NamespacedName {
 	pod := now
 	if now == nil {
@@ -136,9 +107,8 @@ func (n *nodes) ofPod(ctx context.Context, old, now *corev1.Pod) []types.Namespa
 	return records
 }
 
-// ofNode names a node that has booted, is ready or not ready any more, or whose promise
-// has changed, if it has a record or a promise. When a promise goes, all records that
-// wait are named.
+// ofNode names a node with a record or promise whose boot, readiness or promise has changed. When a
+// promise is removed, all waiting records are named.
 func (n *nodes) ofNode(ctx context.Context, old, now *corev1.Node) []types.NamespacedName {
 	one := now
 	if now == nil {
@@ -167,13 +137,12 @@ func (n *nodes) recorded(ctx context.Context, node string) []types.NamespacedNam
 	return []types.NamespacedName{key}
 }
 
-// podState is what decisions read of a pod.
+// podState is the part of a pod that decisions depend on.
 type podState struct {
 	uid                          types.UID
 	node                         string
 	ready, terminating, terminal bool
-	// containers are those that run.
-	containers string
+	containers                   string
 }
 
 func stateOf(pod *corev1.Pod) podState {
@@ -183,7 +152,6 @@ func stateOf(pod *corev1.Pod) podState {
 	}
 }
 
-// ofMutex names the records that wait, whoever has given or taken the mutex.
 func (n *nodes) ofMutex(ctx context.Context, old, now *coordinationv1.Lease) []types.NamespacedName {
 	if old != nil && now != nil && equality.Semantic.DeepEqual(old.Spec, now.Spec) {
 		return nil
@@ -191,7 +159,7 @@ func (n *nodes) ofMutex(ctx context.Context, old, now *coordinationv1.Lease) []t
 	return n.waiting(ctx)
 }
 
-// waiting are the records that may need the mutex.
+// waiting names the records that may need the mutex.
 func (n *nodes) waiting(ctx context.Context) []types.NamespacedName {
 	return n.records(ctx, waits)
 }
@@ -202,8 +170,8 @@ func (n *nodes) records(ctx context.Context, wanted func(*v1alpha1.DrainRecord) 
 	var list v1alpha1.DrainRecordList
 	options = append(options, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	if err := n.client.List(ctx, &list, options...); err != nil {
-		// The cache itself never fails; it does when the manager stops.
-		log.FromContext(ctx).Error(err, "The drain records cannot be listed")
+		// The cache only fails when the manager stops.
+		log.FromContext(ctx).Error(err, "Failed to list DrainRecords")
 	}
 	var names []types.NamespacedName
 	for i := range list.Items {
@@ -216,13 +184,12 @@ func (n *nodes) records(ctx context.Context, wanted func(*v1alpha1.DrainRecord) 
 
 func (k *keeper) sources(c cache.Cache) []source.Source {
 	return []source.Source{
-		source.Kind(c, &policyv1.PodDisruptionBudget{}, handlerOf(k.ofBudget)),
-		source.Kind(c, &v1alpha1.DrainRecord{}, handlerOf(k.ofRecord)),
+		source.Kind(c, &policyv1.PodDisruptionBudget{}, kube.OnChange(k.ofBudget)),
+		source.Kind(c, &v1alpha1.DrainRecord{}, kube.OnChange(k.ofRecord)),
 	}
 }
 
-// ofBudget names a budget whose lock has come, has changed or is gone. When the
-// time of a lock is over is known in advance.
+// ofBudget names a budget whose lock has changed.
 func (k *keeper) ofBudget(_ context.Context, old, now *policyv1.PodDisruptionBudget) []types.NamespacedName {
 	none := &policyv1.PodDisruptionBudget{}
 	object := now
@@ -238,7 +205,7 @@ func (k *keeper) ofBudget(_ context.Context, old, now *policyv1.PodDisruptionBud
 	return []types.NamespacedName{client.ObjectKeyFromObject(object)}
 }
 
-// ofRecord names the budgets that bear a lock of a node whose record is gone.
+// ofRecord names the budgets locked for a node whose record was deleted.
 func (k *keeper) ofRecord(ctx context.Context, old, now *v1alpha1.DrainRecord) []types.NamespacedName {
 	if now != nil {
 		return nil
@@ -249,11 +216,10 @@ func (k *keeper) ofRecord(ctx context.Context, old, now *v1alpha1.DrainRecord) [
 	})
 }
 
-// locked names the budgets that bear such a lock, in force or not.
 func (k *keeper) locked(ctx context.Context, such func(budget.Hold) bool) []types.NamespacedName {
 	var list policyv1.PodDisruptionBudgetList
 	if err := k.client.List(ctx, &list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
-		log.FromContext(ctx).Error(err, "The budgets cannot be listed")
+		log.FromContext(ctx).Error(err, "Failed to list PodDisruptionBudgets")
 	}
 	var keys []types.NamespacedName
 	for i := range list.Items {

@@ -18,6 +18,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/budget"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 func changed[T client.Object](object T, change func(T)) T {
@@ -74,7 +75,7 @@ func TestWhichRecordsAChangedRecordBrings(t *testing.T) {
 	t.Parallel()
 	w := aCrowd(t)
 	record := held(aRecord("one", "web"))
-	brings(t, handlerOf(w.nodes().ofRecord), map[string]change[*v1alpha1.DrainRecord]{
+	brings(t, kube.OnChange(w.nodes().ofRecord), map[string]change[*v1alpha1.DrainRecord]{
 		"new":        {now: record, want: []string{"one"}},
 		"its status": {old: record, now: changed(record, func(r *v1alpha1.DrainRecord) { r.Status.Locks = nil }), want: []string{"one"}},
 		"complete: it may have the mutex that others wait for": {
@@ -93,7 +94,7 @@ func TestWhichRecordsABudgetBrings(t *testing.T) {
 	w := aCrowd(t)
 	web := aBudget("web", 1)
 	lock := budget.Holder("upgrade", "four")
-	brings(t, handlerOf(w.nodes().ofBudget), map[string]change[*policyv1.PodDisruptionBudget]{
+	brings(t, kube.OnChange(w.nodes().ofBudget), map[string]change[*policyv1.PodDisruptionBudget]{
 		"new":                     {now: web, want: []string{"one", "three", "two"}},
 		"gone":                    {old: web, want: []string{"one", "three", "two"}},
 		"nobody's":                {now: aBudget("cache", 1)},
@@ -119,7 +120,7 @@ func TestWhichRecordsAPodBrings(t *testing.T) {
 	unready := changed(pod, func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse })
 	pending := changed(unready, func(p *corev1.Pod) { p.Spec.NodeName = "" })
 	elsewhere := aPod("web", "five")
-	brings(t, handlerOf(w.nodes().ofPod), map[string]change[*corev1.Pod]{
+	brings(t, kube.OnChange(w.nodes().ofPod), map[string]change[*corev1.Pod]{
 		"new":                         {now: pod, want: []string{"one"}},
 		"gone":                        {old: pod, want: []string{"one"}},
 		"ready":                       {old: unready, now: pod, want: []string{"one"}},
@@ -143,7 +144,7 @@ func TestWhichRecordsTheMutexBrings(t *testing.T) {
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("upgrade/one")},
 	}
 	free := changed(taken, func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = new("") })
-	brings(t, handlerOf(w.nodes().ofMutex), map[string]change[*coordinationv1.Lease]{
+	brings(t, kube.OnChange(w.nodes().ofMutex), map[string]change[*coordinationv1.Lease]{
 		"new":           {now: taken, want: []string{"four", "two"}},
 		"given":         {old: taken, now: free, want: []string{"four", "two"}},
 		"gone":          {old: taken, want: []string{"four", "two"}},
@@ -158,7 +159,7 @@ func TestWhichBudgetsTheKeeperLooksAt(t *testing.T) {
 		lockedBy(aBudget("cache", 1), budget.Holder("upgrade", "two"), time.Hour), aBudget("mail", 1))
 	locked := lockedBy(web, ours, time.Hour)
 	t.Run("budgets", func(t *testing.T) {
-		brings(t, handlerOf(w.keeper().ofBudget), map[string]change[*policyv1.PodDisruptionBudget]{
+		brings(t, kube.OnChange(w.keeper().ofBudget), map[string]change[*policyv1.PodDisruptionBudget]{
 			"new, without a lock": {now: web},
 			"new, with a lock":    {now: locked, want: []string{"web"}},
 			"locked":              {old: web, now: locked, want: []string{"web"}},
@@ -171,7 +172,7 @@ func TestWhichBudgetsTheKeeperLooksAt(t *testing.T) {
 	})
 	t.Run("records", func(t *testing.T) {
 		record := aRecord("one", "web")
-		brings(t, handlerOf(w.keeper().ofRecord), map[string]change[*v1alpha1.DrainRecord]{
+		brings(t, kube.OnChange(w.keeper().ofRecord), map[string]change[*v1alpha1.DrainRecord]{
 			"new":        {now: record},
 			"its status": {old: record, now: held(aRecord("one", "web"))},
 			"gone":       {old: record, want: []string{"web"}},

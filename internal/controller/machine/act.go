@@ -16,7 +16,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// act does what was decided. What fails holds up nothing else but what needs it.
+// act carries out a decision. A failure only blocks what depends on it.
 func (r *reconciler) act(ctx context.Context, seen *observed, decision *lifecycle.Decision) error {
 	return utilerrors.NewAggregate([]error{
 		r.adopt(ctx, seen, seen.bootstrap, decision.AdoptBootstrap),
@@ -30,7 +30,6 @@ func (r *reconciler) act(ctx context.Context, seen *observed, decision *lifecycl
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=machines/finalizers,verbs=update
 
-// adopt makes the Machine the controlling owner of an object.
 func (r *reconciler) adopt(ctx context.Context, seen *observed, object *unstructured.Unstructured, wanted bool) error {
 	if !wanted {
 		return nil
@@ -48,8 +47,8 @@ func (r *reconciler) adopt(ctx context.Context, seen *observed, object *unstruct
 	})
 }
 
-// remove deletes an object as it was read: one that has come after it under its
-// name, or that somebody else controls now, stays.
+// remove deletes exactly the observed object: a successor, or one that another owner now controls,
+// stays.
 func (r *reconciler) remove(ctx context.Context, seen *observed, object *unstructured.Unstructured, wanted bool) error {
 	if !wanted {
 		return nil
@@ -59,7 +58,7 @@ func (r *reconciler) remove(ctx context.Context, seen *observed, object *unstruc
 		if err := r.client.Delete(ctx, object, client.Preconditions{UID: &uid, ResourceVersion: &version}); err != nil {
 			return fmt.Errorf("delete %s: %w", title(object), err)
 		}
-		log.FromContext(ctx).Info("Deleted an object", "object", title(object))
+		log.FromContext(ctx).Info("Deleted an object", "object", title(object), "reason", "its Machine is being deleted")
 		return nil
 	})
 }
@@ -74,11 +73,10 @@ func (r *reconciler) removeNode(ctx context.Context, seen *observed, decision *l
 	if err := seen.connection.Client.Delete(ctx, node, client.Preconditions{UID: &node.UID}); err != nil {
 		return fmt.Errorf("delete node %s: %w", node.Name, err)
 	}
-	log.FromContext(ctx).Info("Deleting Node", "Node", node.Name)
+	log.FromContext(ctx).Info("Deleted Node", "Node", node.Name, "reason", "its Machine is being deleted")
 	return nil
 }
 
-// title is how an object is called in words for people.
 func title(object *unstructured.Unstructured) string {
 	return object.GetKind() + " " + object.GetName()
 }

@@ -59,7 +59,7 @@ func TestARefusedWriteIsToldAndTriedAgain(t *testing.T) {
 					w.must(w.api.Delete(t.Context(), w.machine()))
 				}
 				w.refuse(test.request, forbidden)
-				words := fmt.Sprintf("The last try has failed and is made again: %s: %v", test.words, forbidden)
+				words := fmt.Sprintf("The last attempt failed and will be retried: %s: %v", test.words, forbidden)
 				w.steps("the refusal to be told", func() bool { return strings.Contains(w.condition(test.condition), words) })
 
 				w.api.Refuse = nil

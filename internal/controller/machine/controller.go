@@ -24,64 +24,57 @@ import (
 )
 
 const (
-	// firstRetry and lastRetry bound the back-off after a read or a write that failed.
 	firstRetry, lastRetry = 100 * time.Millisecond, 30 * time.Second
-	// atOnce is when the pass after a record is due.
+	// atOnce is the pause after a pass that recorded something.
 	atOnce = time.Millisecond
-	// oldRetry is the longest pause after a pass that was decided on old state:
-	// where somebody writes all the time, one of the next passes is fast enough.
-	oldRetry = time.Second
-	// passTimeout ends a pass whose requests hang, readTimeout each of the up to five
-	// groups of reads before, so that there is time left to tell of it.
+	// staleRetry is the longest pause after a stale decision. If an object changes all the time,
+	// one of the next passes is fast enough.
+	staleRetry = time.Second
+	// passTimeout ends a pass whose requests hang, readTimeout each of its at most five groups of
+	// reads, so that time is left to report it.
 	passTimeout, readTimeout = time.Minute, 10 * time.Second
 )
 
 // Options configures the controller.
 type Options struct {
-	// Workers is how many Machines of one namespace are worked on at the same time. Defaults to 32.
+	// Workers is the number of Machines of one namespace that are reconciled at the same time.
+	// Defaults to 32.
 	Workers int
-	// Skew knows what time it is.
-	Skew *kube.Skew
+	Skew    *kube.Skew
 }
 
 const defaultWorkers = 32
 
-// clusters connects to the clusters of Machines; it is a *workload.Registry.
 type clusters interface {
 	Use(cluster *v1alpha1.Cluster, user types.NamespacedName) (*workload.Connection, error)
 	Release(cluster, user types.NamespacedName)
 }
 
-// reconciler takes Machines further. What it remembers only saves work.
+// reconciler reconciles Machines. Its memory only saves work.
 type reconciler struct {
-	// client reads from the cache, live from the API server.
 	client   client.Client
 	live     client.Reader
 	clusters clusters
-	// object reads an object of any kind.
-	object func(context.Context, types.NamespacedName, schema.GroupVersionKind) (Found, error)
-	// emit publishes events, each on the object that it is about.
-	emit func(...event.Event)
-	// now is what deletions go by, clock measures how long something takes.
+	object   func(context.Context, types.NamespacedName, schema.GroupVersionKind) (Found, error)
+	emit     func(...event.Event)
+	// now is the time of deletions, clock measures durations.
 	now     kube.Now
 	clock   clock.PassiveClock
 	metrics *metrics
-	// views are what Machines look at, pace when their status was written, turns
-	// keeps workers free for other clusters, failures spaces out the passes of those that fail.
-	views *views
-	pace  *pace
-	turns *turns
-	// kinds does so for objects of other kinds.
-	kinds    *turns
+	// views index what Machines depend on, pace limits status writes, slots keep workers free for
+	// other clusters, failures spaces retries.
+	views    *views
+	pace     *pace
+	slots    *slots
+	kinds    *slots
 	failures workqueue.TypedRateLimiter[types.NamespacedName]
-	// outdated are the Machines whose last pass was decided on old state, refused
-	// is what could not be done for a Machine in its last pass, and why.
-	outdated, refused sync.Map
-	// asked are the Machines of which the API server has said that there is no
-	// Node, with their UIDs.
-	asked sync.Map
-	// wake has Machines reconciled. It is called from everywhere, and does nothing
-	// before there is a queue: all Machines are reconciled at the start.
+	// stale holds the Machines whose last decision was stale, refused the failed actions of their
+	// last pass.
+	stale, refused sync.Map
+	// confirmed holds the UIDs of Machines whose lack of a Node the API server has confirmed.
+	confirmed sync.Map
+	// wake reconciles Machines. It does nothing before there is a queue, as all Machines are
+	// reconciled at the start.
 	wake  func(...types.NamespacedName)
 	queue atomic.Pointer[queue]
 }
@@ -90,7 +83,7 @@ func newReconciler(c client.Client, live client.Reader, connect clusters, clk cl
 	r := &reconciler{
 		client: c, live: live, clusters: connect, clock: clk, metrics: m,
 		now:   func() (time.Time, bool) { return clk.Now(), false },
-		views: newViews(), pace: newPace(), turns: newTurns(crowd), kinds: newTurns(crowd),
+		views: newViews(), pace: newPace(), slots: newSlots(crowd), kinds: newSlots(crowd),
 		failures: workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, lastRetry),
 	}
 	r.wake = func(machines ...types.NamespacedName) {
@@ -101,10 +94,9 @@ func newReconciler(c client.Client, live client.Reader, connect clusters, clk cl
 	return r
 }
 
-// Add registers the controller with a manager whose client reads from a cache
-// with kube.CacheOptions and kube.IndexFields, consistent with its own writes.
-//
-// Errors: a watch cannot be set up, or the controller was added before.
+// Add registers the controller with a manager whose client reads from a cache with
+// kube.CacheOptions and kube.IndexFields, consistent with its own writes. It fails if a watch
+// cannot be set up, or if the controller was added before.
 func Add(mgr manager.Manager, registry *workload.Registry, options Options) error {
 	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), registry, clock.RealClock{}, newMetrics(crmetrics.Registry, time.Now))
 	r.emit, r.now = kube.Emitter(mgr.GetEventRecorder("ebbtide")), options.Skew.Now
@@ -122,7 +114,6 @@ func Add(mgr manager.Manager, registry *workload.Registry, options Options) erro
 	return kube.AddController(mgr, "machine", of, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, kube.AllOf(r.client, &v1alpha1.MachineList{}))))
 }
 
-// Reconcile takes one Machine one step further.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	seen, err := r.observe(ctx, request.NamespacedName)
 	if err != nil {
@@ -144,10 +135,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return r.next(ctx, seen, atOnce), nil
 	case acted == nil:
 		acted = r.act(ctx, seen, &decision)
-	case withoutOutdated(acted) == nil:
+	case withoutStale(acted) == nil:
 		return r.next(ctx, seen, decision.RequeueAfter, acted), nil
 	}
-	decision = r.learn(seen, decision, acted)
+	decision = r.reportFailure(seen, decision, acted)
 	if seen.crowded {
 		decision.RequeueAfter = kube.Soonest(decision.RequeueAfter, crowdRetry)
 	}
@@ -155,9 +146,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return r.next(ctx, seen, kube.Soonest(decision.RequeueAfter, due), acted, reported), nil
 }
 
-// decide asks the API server before a Node is found drained, or found missing:
-// nobody looks at its pods again, and a cache that is behind knows nothing of what
-// came last.
+// decide confirms with the API server that a Node is drained or missing. Its pods are not read
+// again, and a cache may be behind.
 func (r *reconciler) decide(ctx context.Context, seen *observed) lifecycle.Decision {
 	decision := lifecycle.Decide(seen.Snapshot)
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
@@ -166,17 +156,17 @@ func (r *reconciler) decide(ctx context.Context, seen *observed) lifecycle.Decis
 	case decision.DrainEnds:
 		r.observePods(ctx, seen, seen.connection.Live)
 	case decision.NodeMissing:
-		r.askForNode(ctx, seen)
+		r.confirmMissing(ctx, seen)
 	default:
 		return decision
 	}
 	return lifecycle.Decide(seen.Snapshot)
 }
 
-// learn has the status tell what could not be done, until it can.
-func (r *reconciler) learn(seen *observed, decision lifecycle.Decision, acted error) lifecycle.Decision {
+// reportFailure shows a failed action in the status until it succeeds.
+func (r *reconciler) reportFailure(seen *observed, decision lifecycle.Decision, acted error) lifecycle.Decision {
 	key, failure := client.ObjectKeyFromObject(seen.Machine), ""
-	if hard := withoutOutdated(acted); hard != nil {
+	if hard := withoutStale(acted); hard != nil {
 		failure = hard.Error()
 		r.refused.Store(key, failure)
 	} else {
@@ -189,13 +179,12 @@ func (r *reconciler) learn(seen *observed, decision lifecycle.Decision, acted er
 	return lifecycle.Decide(seen.Snapshot)
 }
 
-// forget drops everything that is remembered of a Machine that is gone.
 func (r *reconciler) forget(machine types.NamespacedName) {
 	r.release(machine)
 	r.pace.forget(machine)
 	r.metrics.forget(machine)
 	r.failures.Forget(machine)
-	r.outdated.Delete(machine)
+	r.stale.Delete(machine)
 	r.refused.Delete(machine)
-	r.asked.Delete(machine)
+	r.confirmed.Delete(machine)
 }

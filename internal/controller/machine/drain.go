@@ -16,19 +16,17 @@ import (
 	"ebbtide.dev/ebbtide/internal/workload"
 )
 
-// loggedPods is how many pods a line of the log names.
 const loggedPods = 5
 
-// halt stops evictions, before anything else is done, unless pods leave.
+// halt stops evictions unless the decision drains, before anything else is done.
 func halt(seen *observed, decision *lifecycle.Decision) {
 	if seen.connection != nil && decision.Drain == nil {
 		seen.connection.Evictions.Want(client.ObjectKeyFromObject(seen.Machine), nil, nil)
 	}
 }
 
-// drain cordons the Node and has its pods evicted, those and no others that were
-// decided on. Without the cordon nobody is evicted: what comes in its place could
-// land there again.
+// drain cordons the Node and evicts exactly the pods of the decision. If the cordon fails nothing
+// is evicted, as replacements could land on the Node.
 func (r *reconciler) drain(ctx context.Context, seen *observed, decision *lifecycle.Decision) error {
 	c := seen.connection
 	if c == nil {
@@ -51,7 +49,6 @@ func (r *reconciler) drain(ctx context.Context, seen *observed, decision *lifecy
 	return nil
 }
 
-// cordon keeps new pods off a Node; nil is none.
 func (r *reconciler) cordon(ctx context.Context, c *workload.Connection, node *corev1.Node) error {
 	if node == nil {
 		return nil
@@ -63,12 +60,12 @@ func (r *reconciler) cordon(ctx context.Context, c *workload.Connection, node *c
 	return nil
 }
 
-// logPods writes what the deletion-process page says that one finds in the log
-// ("Observability"). A pass that finds what the one before has found is silent.
+// logPods logs the progress as the deletion-process page describes ("Observability"), if it has
+// changed.
 func (r *reconciler) logPods(logger logr.Logger, machine types.NamespacedName, drain *nodedrain.Decision) {
 	names := func(pods []*corev1.Pod) string { return nodedrain.Names(pods, loggedPods) }
 	switch {
-	case r.views.told(machine, drain.Message):
+	case r.views.isLogged(machine, drain.Message):
 	case len(drain.Refused) < len(drain.Evict):
 		logger.Info("Drain not completed yet, there are still Pods on the Node that have to be drained",
 			"podsToTriggerEviction", names(drain.Evict), "podsWithDeletionTimestamp", names(drain.Terminating))
@@ -79,7 +76,6 @@ func (r *reconciler) logPods(logger logr.Logger, machine types.NamespacedName, d
 	}
 }
 
-// logDrained writes it when the drain is found complete, which is recorded.
 func logDrained(ctx context.Context, seen *observed, decision *lifecycle.Decision) {
 	if !decision.DrainEnds {
 		return

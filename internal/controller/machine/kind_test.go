@@ -34,7 +34,7 @@ func TestAKindThatHangsKeepsOneWorker(t *testing.T) {
 			if kind == rackKind && busy.wait(ctx) {
 				return Found{}, ctx.Err()
 			}
-			object, err := ask(ctx, w.api.Manager, key, kind)
+			object, err := readLive(ctx, w.api.Manager, key, kind)
 			return Found{object, true}, err
 		}
 		passes := func(want int) {
@@ -67,7 +67,7 @@ func TestAKindThatHangsKeepsOneWorker(t *testing.T) {
 
 func TestAKindThatHangsInOneNamespaceIsFreeInOthers(t *testing.T) {
 	t.Parallel()
-	r := &reconciler{kinds: newTurns(crowd), clock: clock.RealClock{}, wake: func(...types.NamespacedName) {}}
+	r := &reconciler{kinds: newSlots(crowd), clock: clock.RealClock{}, wake: func(...types.NamespacedName) {}}
 	in := func(namespace string) *observed {
 		machine := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}}
 		return &observed{Snapshot: lifecycle.Snapshot{Machine: machine}}

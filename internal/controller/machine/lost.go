@@ -13,25 +13,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// lostFor is how long a kind is not read from the cache after its watch has failed.
-// One that goes on failing does so again within this time.
+// lostFor is how long a kind is not read from the cache after its watch failed. A watch that keeps
+// failing does so within this time.
 const lostFor = 2 * time.Minute
 
-// watchFailed notes that what the cache has of a kind is old: its version may not
-// be served any more, a permission may be gone. The Machines that name such an
-// object look again, at the API server.
+// watchFailed notes that the cache of a kind is stale, for example because its version is no longer
+// served. Machines that name such an object then read it from the API server.
 func (o *Objects) watchFailed(ctx context.Context, failed *toolscache.Reflector, err error) {
 	toolscache.DefaultWatchErrorHandler(ctx, failed, err)
 	if errors.Is(err, io.EOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return // These are how watches end that are opened anew.
 	}
 	if kind, news := o.lose(failed.TypeDescription()); news {
-		o.tellAll(ctx, kind)
+		o.notifyAll(ctx, kind)
 	}
 }
 
-// lose finds the kind of which only the description is known, and says whether it
-// was not lost before. One that was never in the cache cannot be lost.
+// lose finds the kind of a failed watch, and reports whether it was not lost before.
 func (o *Objects) lose(description string) (kind schema.GroupVersionKind, news bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -45,14 +43,13 @@ func (o *Objects) lose(description string) (kind schema.GroupVersionKind, news b
 	return schema.GroupVersionKind{}, false
 }
 
-// isLost is called with the lock.
+// isLost requires the lock.
 func (o *Objects) isLost(kind schema.GroupVersionKind) bool {
 	at, lost := o.lost[kind]
 	return lost && o.clock.Since(at) < lostFor
 }
 
-// tellAll tells of every object of a kind that the cache has.
-func (o *Objects) tellAll(ctx context.Context, kind schema.GroupVersionKind) {
+func (o *Objects) notifyAll(ctx context.Context, kind schema.GroupVersionKind) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	if err := o.cache.List(ctx, list); err != nil {

@@ -11,28 +11,24 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// metrics are what the controller shows to Prometheus. No label holds the name
-// of an object. An alert about a Machine that is stuck needs the age of the step
-// while it lasts: the histogram knows only of those that have ended.
+// metrics have no label with the name of an object. An alert about a stuck Machine needs the age of
+// the current step; the histogram only has completed steps.
 type metrics struct {
 	steps *prometheus.HistogramVec
 	now   func() time.Time
 
 	mu sync.Mutex
-	// at is where each Machine stands.
 	at map[types.NamespacedName]stepState
 }
 
-// stepState is the step of a Machine, and since when that was seen; zero if it was
-// not seen to begin.
+// stepState is the current step of a Machine; since is zero if its start was not observed.
 type stepState struct {
 	step  lifecycle.Step
 	since time.Time
-	// began is when the step began; zero if it has no beginning.
+	// began is the recorded start of the step, if it has one.
 	began time.Time
 }
 
-// deletionSteps are those that are measured.
 var deletionSteps = map[lifecycle.Step]bool{
 	lifecycle.StepPreDrainHook: true, lifecycle.StepDrain: true, lifecycle.StepVolumeDetach: true,
 	lifecycle.StepPreTerminateHook: true, lifecycle.StepDeleteInfrastructure: true,
@@ -58,14 +54,12 @@ func newMetrics(registry prometheus.Registerer, now func() time.Time) *metrics {
 	})
 }
 
-// Describe says what there is.
 func (m *metrics) Describe(all chan<- *prometheus.Desc) {
 	m.steps.Describe(all)
 	all <- openSteps
 	all <- oldestStep
 }
 
-// Collect tells of the steps that have ended and of those that last.
 func (m *metrics) Collect(all chan<- prometheus.Metric) {
 	m.steps.Collect(all)
 	counts, oldest := m.open()
@@ -75,7 +69,7 @@ func (m *metrics) Collect(all chan<- prometheus.Metric) {
 	}
 }
 
-// open counts the Machines in each step, and says how long the oldest is in it.
+// open returns the number of Machines in each step and the age of the oldest.
 func (m *metrics) open() (counts map[lifecycle.Step]float64, oldest map[lifecycle.Step]time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -90,9 +84,8 @@ func (m *metrics) open() (counts map[lifecycle.Step]float64, oldest map[lifecycl
 	return counts, oldest
 }
 
-// reached notes where a Machine stands. The time in the step before counts if it
-// was seen to begin. began is when the step did, as the Machine says; it is known
-// also by a manager that came later.
+// reached notes the step of a Machine. The time in the previous step counts if its start was
+// observed. Began is the recorded start, which a new manager knows too.
 func (m *metrics) reached(machine types.NamespacedName, step lifecycle.Step, began, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,19 +12,18 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// next says when the next pass is due if no event asks for it before. What
-// failed is logged here and tried again; it is no error of the pass, because that
-// would forget when time alone changes the decision.
+// next returns when the next pass is due without an event. Failures are logged and retried here: as
+// an error of the pass they would discard RequeueAfter.
 func (r *reconciler) next(ctx context.Context, seen *observed, due time.Duration, failures ...error) reconcile.Result {
 	key := client.ObjectKeyFromObject(seen.Machine)
 	failed := utilerrors.NewAggregate(failures)
-	hard := withoutOutdated(failed)
+	hard := withoutStale(failed)
 	if failed != nil && hard == nil {
-		// The caches may not tell of what has made it old: the next pass asks.
-		log.FromContext(ctx).V(1).Info("Decided on old state and is decided again", "because", failed.Error())
-		r.outdated.Store(key, true)
+		// The caches may not show the newer state yet.
+		log.FromContext(ctx).V(1).Info("Retrying a stale decision", "reason", failed.Error())
+		r.stale.Store(key, true)
 	} else {
-		r.outdated.Delete(key)
+		r.stale.Delete(key)
 	}
 	if failed == nil && !seen.unread {
 		r.failures.Forget(key)
@@ -33,14 +32,13 @@ func (r *reconciler) next(ctx context.Context, seen *observed, due time.Duration
 	pause := r.failures.When(key)
 	switch {
 	case hard != nil:
-		log.FromContext(ctx).Error(hard, "Part of the pass failed and is tried again")
+		log.FromContext(ctx).Error(hard, "Retrying a failed pass")
 	case failed != nil:
-		pause = min(pause, oldRetry)
+		pause = min(pause, staleRetry)
 	}
 	return reconcile.Result{RequeueAfter: kube.Soonest(due, pause)}
 }
 
-// withoutOutdated removes the failures that a look at newer state resolves.
-func withoutOutdated(failed error) error {
+func withoutStale(failed error) error {
 	return utilerrors.FilterOut(utilerrors.NewAggregate([]error{failed}), kube.IsStale)
 }

@@ -22,26 +22,22 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// Objects reads the objects that Machines and Clusters name, of whatever kind. It
-// watches a kind from when it is first named. As long as that does not work, for
-// want of a permission or of the kind, or not any more, it asks the API server for
-// every object, whose answer says what is missing.
+// Objects reads objects of any kind that Machines and Clusters name. It starts to watch a kind when
+// it is first named. While the watch does not work, for lack of permission or of the kind, every
+// object is read from the API server.
 type Objects struct {
-	cache cache.Cache
-	live  client.Reader
-	// changed is told of every object of such a kind that has come, changed or gone.
+	cache   cache.Cache
+	live    client.Reader
 	changed func(kind schema.GroupKind, key types.NamespacedName)
 
 	clock    clock.PassiveClock
 	mu       sync.Mutex
 	followed map[schema.GroupVersionKind]cache.Informer
-	// lost is when the watch of a kind has failed last.
+	// lost is the time of the last failure of each watch.
 	lost map[schema.GroupVersionKind]time.Time
 }
 
-// newObjects has the manager run a cache of what is named.
-//
-// Errors: the cache cannot be set up.
+// newObjects adds a cache of named objects to the manager.
 func newObjects(mgr manager.Manager, changed func(schema.GroupKind, types.NamespacedName)) (*Objects, error) {
 	options := cache.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}
 	o, err := OpenObjects(mgr.GetConfig(), options, mgr.GetAPIReader(), changed)
@@ -54,10 +50,8 @@ func newObjects(mgr manager.Manager, changed func(schema.GroupKind, types.Namesp
 	return o, nil
 }
 
-// OpenObjects returns what reads objects once it is started, and tells of those that it
-// follows when they change.
-//
-// Errors: the cache cannot be set up.
+// OpenObjects returns a reader of named objects that reports changes once it is started. It fails
+// if the cache cannot be set up.
 func OpenObjects(
 	config *rest.Config, options cache.Options, live client.Reader, changed func(schema.GroupKind, types.NamespacedName),
 ) (o *Objects, err error) {
@@ -72,14 +66,11 @@ func OpenObjects(
 	return o, nil
 }
 
-// Start fills the cache until the context ends.
-//
-// Errors: the cache was started before.
+// Start runs the cache until the context ends. It fails if the cache was started before.
 func (o *Objects) Start(ctx context.Context) error { return o.cache.Start(ctx) }
 
-// Get reads an object; nil if it does not exist. That it does not is only ever
-// said by the API server: a cache that is behind knows nothing of what is new. It
-// tells also whether changed will tell of the object's next change.
+// Get reads an object; nil if it does not exist, which only the API server can tell. Found also
+// reports whether changed will be called for the next change.
 func (o *Objects) Get(ctx context.Context, key types.NamespacedName, kind schema.GroupVersionKind) (Found, error) {
 	followed := o.follows(ctx, kind)
 	if followed {
@@ -92,7 +83,7 @@ func (o *Objects) Get(ctx context.Context, key types.NamespacedName, kind schema
 			return Found{}, err
 		}
 	}
-	object, err := ask(ctx, o.live, key, kind)
+	object, err := readLive(ctx, o.live, key, kind)
 	return Found{object, followed}, err
 }
 
@@ -102,8 +93,7 @@ type Found struct {
 	Watched bool
 }
 
-// ask reads an object from the API server; nil if it does not exist.
-func ask(ctx context.Context, live client.Reader, key types.NamespacedName, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+func readLive(ctx context.Context, live client.Reader, key types.NamespacedName, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {
 	object := blank(kind)
 	err := live.Get(ctx, key, object)
 	switch {
@@ -112,14 +102,14 @@ func ask(ctx context.Context, live client.Reader, key types.NamespacedName, kind
 	case apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err):
 		return nil, nil
 	default:
-		// Among them is the answer that the version of the kind is not served.
+		// This includes versions that are not served.
 		return nil, err
 	}
 }
 
-// within returns the object, or nil if it is not in the namespace. Objects of a
-// kind that has none are found under any, and are no part of a Machine: we may
-// delete some that its author may not.
+// within returns the object unless it is outside the namespace. A cluster-scoped object is found
+// under any namespace but is not part of a Machine: we may delete some that the author of the
+// Machine may not.
 func within(namespace string, object *unstructured.Unstructured) *unstructured.Unstructured {
 	if object.GetNamespace() != namespace {
 		return nil
@@ -127,8 +117,7 @@ func within(namespace string, object *unstructured.Unstructured) *unstructured.U
 	return object
 }
 
-// follows tells whether everything of a kind is in the cache, and sees to it that
-// it soon will be.
+// follows reports whether a kind is cached, and starts its watch if not.
 func (o *Objects) follows(ctx context.Context, kind schema.GroupVersionKind) bool {
 	o.mu.Lock()
 	informer, lost := o.followed[kind], o.isLost(kind)
@@ -136,7 +125,7 @@ func (o *Objects) follows(ctx context.Context, kind schema.GroupVersionKind) boo
 	if informer != nil {
 		return informer.HasSynced() && !lost
 	}
-	// Without the lock: a slow API server holds up nobody who reads other kinds.
+	// Without the lock, so that a slow API server does not block readers of other kinds.
 	informer, err := o.cache.GetInformer(ctx, blank(kind), cache.BlockUntilSynced(false))
 	if err != nil {
 		return false
@@ -178,7 +167,6 @@ func kindOf(ref v1alpha1.ObjectReference) schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 }
 
-// unreadable says why an object could not be read, and what would help.
 func unreadable(ref v1alpha1.ObjectReference, err error) string {
 	switch {
 	case apierrors.IsForbidden(err):

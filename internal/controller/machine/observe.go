@@ -17,29 +17,24 @@ import (
 	"ebbtide.dev/ebbtide/internal/workload"
 )
 
-// observed is what one pass reads.
 type observed struct {
 	lifecycle.Snapshot
-	// infrastructure and bootstrap are the objects as they were read; nil if there
-	// are none.
 	infrastructure, bootstrap *unstructured.Unstructured
-	// connection is to the cluster of the Node; nil if there is none, or if the
-	// Machine does not need its Node.
+	// connection is nil if the Machine does not need its Node, or has no cluster.
 	connection *workload.Connection
-	// node is the Machine's; nil if it is not known, or not needed.
+	// node is nil if it is unknown or not needed.
 	node *corev1.Node
-	// crowded is true if too many passes are in need of its cluster already, or busy
-	// with a kind that it names.
+	// crowded is true if too many passes use the same cluster or kind.
 	crowded bool
-	// unread is true if something could not be read, or is not watched, so that
-	// nobody tells when to look again.
+	// unread is true if something could not be read or is not watched, so that the next pass must
+	// be scheduled.
 	unread bool
 }
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=machines;clusters,verbs=list;watch
 
-// observe reads the Machine and everything that belongs to it; nil if there is no
-// such Machine any more. What could not be read is a part of what is observed.
+// observe reads a Machine and everything that belongs to it; nil if it is gone. Failed reads are
+// part of the result.
 func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (*observed, error) {
 	machine := &v1alpha1.Machine{}
 	if err := r.client.Get(ctx, key, machine); err != nil {
@@ -64,8 +59,8 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (*ob
 	return seen, nil
 }
 
-// observeSiblings reads the other Machines of the Cluster that matter. Those are
-// few: a look at all, in every pass of each, would take long where many are.
+// observeSiblings reads the few other Machines of the Cluster that matter: reading all of them in
+// every pass would be slow.
 func (r *reconciler) observeSiblings(ctx context.Context, seen *observed) error {
 	spec, which := &seen.Machine.Spec, [][]client.ListOption{}
 	if seen.Machine.DeletionTimestamp != nil {
@@ -86,8 +81,7 @@ func (r *reconciler) observeSiblings(ctx context.Context, seen *observed) error 
 	return nil
 }
 
-// siblings reads other Machines of the Cluster. Whether one has claimed a Node is what we may
-// just have written, so that each is read on its own.
+// siblings reads other Machines of the Cluster one by one, so that our last writes are included.
 func (r *reconciler) siblings(ctx context.Context, of *v1alpha1.Machine, options ...client.ListOption) ([]*v1alpha1.Machine, error) {
 	var list v1alpha1.MachineList
 	options = append(options, client.InNamespace(of.Namespace), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
@@ -122,7 +116,6 @@ func (r *reconciler) observeCluster(ctx context.Context, seen *observed) {
 	}
 }
 
-// observeObjects reads what the Machine and its Cluster name.
 func (r *reconciler) observeObjects(ctx context.Context, seen *observed) {
 	spec := &seen.Machine.Spec
 	seen.infrastructure, seen.Infrastructure = r.observeObject(ctx, seen, spec.InfrastructureRef, lifecycle.ReadInfrastructure)
@@ -136,7 +129,6 @@ func (r *reconciler) observeObjects(ctx context.Context, seen *observed) {
 	}
 }
 
-// contract reads an object as Cluster API's contract has it.
 type contract func(*unstructured.Unstructured, *v1alpha1.Machine) lifecycle.External
 
 func (r *reconciler) observeObject(
@@ -145,7 +137,7 @@ func (r *reconciler) observeObject(
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	get := r.object
-	if _, behind := r.outdated.Load(client.ObjectKeyFromObject(seen.Machine)); behind {
+	if _, behind := r.stale.Load(client.ObjectKeyFromObject(seen.Machine)); behind {
 		get = r.ask
 	}
 	var found Found
@@ -166,6 +158,6 @@ func (r *reconciler) observeObject(
 }
 
 func (r *reconciler) ask(ctx context.Context, key types.NamespacedName, kind schema.GroupVersionKind) (Found, error) {
-	object, err := ask(ctx, r.live, key, kind)
+	object, err := readLive(ctx, r.live, key, kind)
 	return Found{Object: object}, err
 }

@@ -16,14 +16,14 @@ import (
 	"ebbtide.dev/ebbtide/internal/workload"
 )
 
-// needsNode is true until the Machine has its Node, and again while it is being
-// deleted. In the cluster that Ebbtide runs in, a look at it costs nothing.
+// needsNode reports whether the Machine has no Node yet or is being deleted. In the local cluster
+// reading it is cheap.
 func needsNode(machine *v1alpha1.Machine, cluster *v1alpha1.Cluster) bool {
 	return machine.DeletionTimestamp != nil || machine.Status.NodeRef == nil || workload.Identity(cluster) == workload.Local
 }
 
-// observeNode reads the Node of a Machine that needs it and, if the Machine is
-// being deleted, what is on the Node.
+// observeNode reads the Node of a Machine that needs it and, during a deletion, what is on the
+// Node.
 func (r *reconciler) observeNode(ctx context.Context, seen *observed) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -36,16 +36,16 @@ func (r *reconciler) observeNode(ctx context.Context, seen *observed) {
 	connection, err := r.clusters.Use(cluster, key)
 	place, at := workload.Place{Cluster: workload.Identity(cluster)}, view{cluster: client.ObjectKeyFromObject(cluster)}
 	if err != nil {
-		r.look(key, place, at)
+		r.watch(key, place, at)
 		seen.NodesProblem = err.Error()
 		return
 	}
-	if !r.turns.take(place.Cluster, key) {
+	if !r.slots.take(place.Cluster, key) {
 		seen.crowded = true
 		return
 	}
 	seen.connection, at.evictions = connection, connection.Evictions
-	r.look(key, place, at)
+	r.watch(key, place, at)
 	if seen.Nodes, err = nodesOf(ctx, connection, seen.Machine); err != nil {
 		seen.NodesProblem, seen.unread = err.Error(), true
 		return
@@ -55,20 +55,18 @@ func (r *reconciler) observeNode(ctx context.Context, seen *observed) {
 		return
 	}
 	seen.node, place.Node = own[0], own[0].Name
-	r.look(key, place, at)
+	r.watch(key, place, at)
 	r.observePods(ctx, seen, connection.Client)
 	observeVolumes(ctx, seen)
 }
 
-// look notes what the Machine looks at. Whoever was to evict its pods elsewhere,
-// before its Cluster became another one, does so no more.
-func (r *reconciler) look(machine types.NamespacedName, place workload.Place, at view) {
+// watch indexes what the Machine depends on, and stops evictions in an earlier cluster of it.
+func (r *reconciler) watch(machine types.NamespacedName, place workload.Place, at view) {
 	if _, before, _ := r.views.Watch(machine, place, at); before.evictions != nil && before.evictions != at.evictions {
 		before.evictions.Want(machine, nil, nil)
 	}
 }
 
-// release says that the Machine does not need its Node any more.
 func (r *reconciler) release(machine types.NamespacedName) {
 	_, before, known := r.views.Unwatch(machine)
 	if !known {
@@ -81,8 +79,8 @@ func (r *reconciler) release(machine types.NamespacedName) {
 	r.clusters.Release(before.cluster, machine)
 }
 
-// nodesOf returns the Nodes that have the Machine's provider ID and the one that
-// it refers to: only that one if it has it.
+// nodesOf returns the Nodes with the provider ID and the one in status.nodeRef; only that one if it
+// has the provider ID.
 func nodesOf(ctx context.Context, c *workload.Connection, machine *v1alpha1.Machine) (nodes []*corev1.Node, err error) {
 	if ref := machine.Status.NodeRef; ref != nil {
 		node := &corev1.Node{}
@@ -107,12 +105,11 @@ func nodesOf(ctx context.Context, c *workload.Connection, machine *v1alpha1.Mach
 	return append(nodes, kube.Pointers(list.Items)...), nil
 }
 
-// askForNode asks the API server whether there is really no Node of the Machine's
-// provider ID, by which nobody can select: a look at all of them, once in the
-// life of a Machine. What comes after that comes to the cache.
-func (r *reconciler) askForNode(ctx context.Context, seen *observed) {
+// confirmMissing asks the API server whether no Node has the provider ID. That lists all Nodes, but
+// only once for a Machine: later ones come to the cache.
+func (r *reconciler) confirmMissing(ctx context.Context, seen *observed) {
 	key, uid := client.ObjectKeyFromObject(seen.Machine), seen.Machine.UID
-	if asked, _ := r.asked.Load(key); asked == uid || seen.connection == nil {
+	if asked, _ := r.confirmed.Load(key); asked == uid || seen.connection == nil {
 		return
 	}
 	found, err := ownNodes(ctx, seen.connection.Live, seen.Machine)
@@ -121,16 +118,15 @@ func (r *reconciler) askForNode(ctx context.Context, seen *observed) {
 		return
 	}
 	if len(found) == 0 {
-		r.asked.Store(key, uid)
+		r.confirmed.Store(key, uid)
 	}
 	seen.Nodes = append(seen.Nodes, found...)
 }
 
-// nodesPage is how many nodes an API server is asked for at a time: what a remote
-// cluster may say at once is bounded.
+// nodesPage is the page size, which bounds what a remote cluster can send at once.
 const nodesPage = 100
 
-// ownNodes asks the API server for all nodes, page by page, and returns the Machine's.
+// ownNodes lists all Nodes page by page and returns those of the Machine.
 func ownNodes(ctx context.Context, live client.Reader, machine *v1alpha1.Machine) (own []*corev1.Node, err error) {
 	for next := ""; ; {
 		var page corev1.NodeList
@@ -150,7 +146,6 @@ func ownNodes(ctx context.Context, live client.Reader, machine *v1alpha1.Machine
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=volumeattachments,verbs=list;watch
 
-// observePods reads the pods of the Node, and how to treat them.
 func (r *reconciler) observePods(ctx context.Context, seen *observed, from client.Reader) {
 	var err error
 	if seen.Drain, err = r.pods(ctx, seen, from); err != nil {

@@ -14,8 +14,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// observeVolumes reads what is attached to the Node, and whose it is. It comes
-// after observePods.
+// observeVolumes reads the attachments of the Node and their owners. It comes after observePods.
 func observeVolumes(ctx context.Context, seen *observed) {
 	c, node := seen.connection.Client, seen.node
 	var attachments storagev1.VolumeAttachmentList
@@ -38,8 +37,8 @@ func observeVolumes(ctx context.Context, seen *observed) {
 	seen.Volumes = found.Snapshot
 }
 
-// volumes reads claims and volumes from a cache. One that is missing there is
-// waited for, so that nothing goes wrong if the cache is behind.
+// volumes reads claims and volumes from a cache. A missing one is waited for, so a stale cache is
+// safe.
 type volumes struct {
 	client.Reader
 	volume.Snapshot
@@ -66,7 +65,6 @@ func (v *volumes) read(ctx context.Context, node *corev1.Node, pods []*corev1.Po
 	return nil
 }
 
-// addClaims adds the claims of a pod, and their volumes.
 func (v *volumes) addClaims(ctx context.Context, pod *corev1.Pod) error {
 	for _, key := range volume.Claims(pod) {
 		claim := &corev1.PersistentVolumeClaim{}
@@ -100,9 +98,8 @@ func (v *volumes) addVolume(ctx context.Context, name string) error {
 	return nil
 }
 
-// addAttached adds the volumes that the status of the node may mean. Those of
-// CSI drivers are found by their handle. There are few others, and little is
-// attached of them.
+// addAttached adds the volumes that the status of the node may mean. Those of CSI drivers are found
+// by their handle.
 func (v *volumes) addAttached(ctx context.Context, name corev1.UniqueVolumeName) error {
 	options := []client.ListOption{client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency}
 	if driver, handle, csi := volume.Handle(name); csi {

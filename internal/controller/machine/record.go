@@ -13,8 +13,8 @@ import (
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=machines;machines/status,verbs=patch
 
-// record writes what must be in the API before what relies on it is done, and
-// reports whether it did: everything is decided anew then.
+// record writes what later actions rely on, and reports whether it did. Then everything is decided
+// again.
 func (r *reconciler) record(ctx context.Context, seen *observed, decision *lifecycle.Decision) (recorded bool, err error) {
 	if decision.AddFinalizer {
 		if _, err := kube.AddFinalizer(ctx, r.client, seen.Machine, v1alpha1.MachineFinalizer); err != nil {
@@ -36,7 +36,6 @@ func (r *reconciler) record(ctx context.Context, seen *observed, decision *lifec
 	return true, nil
 }
 
-// setProviderID makes the Machine known by what its infrastructure is known by.
 func (r *reconciler) setProviderID(ctx context.Context, seen *observed, id string) error {
 	changed := seen.Machine.DeepCopy()
 	changed.Spec.ProviderID = id

@@ -19,12 +19,11 @@ import (
 	"ebbtide.dev/ebbtide/internal/workload/guard"
 )
 
-// statusInterval is the least time between two status writes of a Machine of
-// which only the words differ.
+// statusInterval is the minimal time between two status writes that only change messages.
 const statusInterval = time.Second
 
-// report writes the status and lets the Machine go if it is done. It returns when
-// a write is due that was put off; 0 is never.
+// report writes the status and removes the finalizer if the deletion is completed. It returns when
+// a postponed write is due; 0 is never.
 func (r *reconciler) report(ctx context.Context, seen *observed, decision *lifecycle.Decision, acted error) (time.Duration, error) {
 	key := client.ObjectKeyFromObject(seen.Machine)
 	fit(seen.Machine.Status.Conditions, decision)
@@ -39,19 +38,18 @@ func (r *reconciler) report(ctx context.Context, seen *observed, decision *lifec
 		return 0, nil
 	}
 	if _, err := kube.RemoveFinalizer(ctx, r.client, seen.Machine, v1alpha1.MachineFinalizer); err != nil {
-		return 0, fmt.Errorf("drop the finalizer: %w", err)
+		return 0, fmt.Errorf("remove the finalizer: %w", err)
 	}
-	log.FromContext(ctx).Info("Let go of a Machine")
+	log.FromContext(ctx).Info("Removed the finalizer of a Machine", "reason", "its deletion is completed")
 	return 0, nil
 }
 
-// longestMessage is how many bytes the message of a condition may have. The API
-// server would take 32 KiB, and refuse the whole status for one more.
+// longestMessage limits messages of conditions. The API server rejects a status with a message over
+// 32 KiB.
 const longestMessage = 8 << 10
 
-// fit makes messages fit to be shown, those of conditions and of the events that are told
-// with them: they have names and texts of clusters that nobody vouches for. Those of hooks,
-// which others write, are left alone.
+// fit shortens messages of conditions and events, which contain names and texts of remote clusters.
+// Messages about hooks have limits of their own.
 func fit(before []metav1.Condition, decision *lifecycle.Decision) {
 	now := decision.Status.Conditions
 	for i := range now {
@@ -65,8 +63,7 @@ func fit(before []metav1.Condition, decision *lifecycle.Decision) {
 	}
 }
 
-// writeStatus writes the decided status if it is another than the stored one, and
-// then publishes the events that it makes true.
+// writeStatus writes a changed status and then publishes its events.
 func (r *reconciler) writeStatus(ctx context.Context, seen *observed, decision *lifecycle.Decision) error {
 	if equality.Semantic.DeepEqual(seen.Machine.Status, decision.Status) {
 		return nil
@@ -82,7 +79,6 @@ func (r *reconciler) writeStatus(ctx context.Context, seen *observed, decision *
 	return nil
 }
 
-// sameButWords reports whether only messages of conditions differ.
 func sameButWords(a, b *v1alpha1.MachineStatus) bool {
 	return equality.Semantic.DeepEqual(wordless(a), wordless(b)) && !equality.Semantic.DeepEqual(a, b)
 }
@@ -95,7 +91,6 @@ func wordless(status *v1alpha1.MachineStatus) *v1alpha1.MachineStatus {
 	return copied
 }
 
-// pace remembers when the status of each Machine was last written.
 type pace struct {
 	mu      sync.Mutex
 	written map[types.NamespacedName]time.Time
@@ -109,7 +104,6 @@ func (p *pace) wrote(machine types.NamespacedName, now time.Time) {
 	p.written[machine] = now
 }
 
-// left is how long the next write has to wait.
 func (p *pace) left(machine types.NamespacedName, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -57,8 +57,8 @@ func TestAStormIsNotWaitedOut(t *testing.T) {
 			w.step()
 			result, err := w.manager.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: key})
 			w.must(err)
-			if due := result.RequeueAfter; due <= 0 || due > oldRetry {
-				t.Fatalf("the next pass is due after %s, want %s at most", due, oldRetry)
+			if due := result.RequeueAfter; due <= 0 || due > staleRetry {
+				t.Fatalf("the next pass is due after %s, want %s at most", due, staleRetry)
 			}
 		}
 		stormy = false

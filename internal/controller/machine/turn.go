@@ -13,36 +13,36 @@ import (
 )
 
 const (
-	// crowd is how many passes may be in need of another cluster at once.
+	// crowd is the number of passes that may use another cluster at once.
 	crowd = 8
-	// slowAfter is how long a request about a kind takes that hangs, or nearly so.
+	// slowAfter is the duration from which a request about a kind counts as slow.
 	slowAfter = time.Second
-	// crowdRetry is when a pass that was one too many is tried again at the latest.
+	// crowdRetry is the latest retry of a pass that found no slot.
 	crowdRetry = time.Second
 )
 
-// turns bounds how many passes at once may be in need of another cluster. When
-// that hangs, passes hang with it until the connection is given up; those of all
-// other clusters still find workers. It is safe for concurrent use.
-type turns struct {
+// slots limit the passes that use another cluster at once. If it hangs, its passes hang until the
+// connection is given up; those of other clusters still find workers. It is safe for concurrent
+// use.
+type slots struct {
 	limit int
 
 	mu      sync.Mutex
 	taken   map[types.NamespacedName]int
 	waiting map[types.NamespacedName][]types.NamespacedName
-	// slow are those of which only one turn is given at a time.
+	// slow are the keys with only one slot.
 	slow map[types.NamespacedName]bool
 }
 
-func newTurns(limit int) *turns {
-	return &turns{
+func newSlots(limit int) *slots {
+	return &slots{
 		limit: limit, taken: map[types.NamespacedName]int{}, waiting: map[types.NamespacedName][]types.NamespacedName{},
 		slow: map[types.NamespacedName]bool{},
 	}
 }
 
-// take is false if the Machine has to wait until give names it.
-func (t *turns) take(cluster, machine types.NamespacedName) bool {
+// take returns false if the Machine has to wait until give returns it.
+func (t *slots) take(cluster, machine types.NamespacedName) bool {
 	if cluster == workload.Local {
 		return true
 	}
@@ -58,8 +58,8 @@ func (t *turns) take(cluster, machine types.NamespacedName) bool {
 	return false
 }
 
-// give ends what take began, and returns the Machines whose turn it is.
-func (t *turns) give(cluster types.NamespacedName) (next []types.NamespacedName) {
+// give returns a slot, and the Machines that get the next ones.
+func (t *slots) give(cluster types.NamespacedName) (next []types.NamespacedName) {
 	if cluster == workload.Local {
 		return nil
 	}
@@ -77,9 +77,9 @@ func (t *turns) give(cluster types.NamespacedName) (next []types.NamespacedName)
 	return next
 }
 
-// giveAfter ends what take began, which took so long. Of what is slow, one turn is
-// given at a time until one is fast again.
-func (t *turns) giveAfter(of types.NamespacedName, took time.Duration) (next []types.NamespacedName) {
+// giveAfter returns a slot that was used for some time. Slow keys have one slot until a request is
+// fast again.
+func (t *slots) giveAfter(of types.NamespacedName, took time.Duration) (next []types.NamespacedName) {
 	t.mu.Lock()
 	if took >= slowAfter {
 		t.slow[of] = true
@@ -90,17 +90,15 @@ func (t *turns) giveAfter(of types.NamespacedName, took time.Duration) (next []t
 	return t.give(of)
 }
 
-// most is how many turns may be taken at once.
-func (t *turns) most(of types.NamespacedName) int {
+func (t *slots) most(of types.NamespacedName) int {
 	if t.slow[of] {
 		return 1
 	}
 	return t.limit
 }
 
-// ofKind makes a request about objects of a kind, unless too many passes of the namespace
-// are busy with that already; the pass is made again then. A kind whose webhooks or whose
-// storage hang so keeps one worker, and not those of all Machines.
+// ofKind makes a request about objects of a kind unless too many passes do, in which case the pass
+// is repeated. A kind with a hanging webhook or storage therefore occupies one worker.
 func (r *reconciler) ofKind(seen *observed, kind schema.GroupVersionKind, request func() error) error {
 	key := types.NamespacedName{Namespace: seen.Machine.Namespace, Name: kind.GroupKind().String()}
 	if !r.kinds.take(key, client.ObjectKeyFromObject(seen.Machine)) {
@@ -112,9 +110,8 @@ func (r *reconciler) ofKind(seen *observed, kind schema.GroupVersionKind, reques
 	return request()
 }
 
-// giveTurn ends the pass of a Machine, and wakes those that waited for that.
 func (r *reconciler) giveTurn(seen *observed) {
 	if seen.connection != nil {
-		r.wake(r.turns.give(workload.Identity(seen.Cluster.Object))...)
+		r.wake(r.slots.give(workload.Identity(seen.Cluster.Object))...)
 	}
 }

@@ -15,7 +15,7 @@ func TestTurns(t *testing.T) {
 	t.Parallel()
 	east, west := types.NamespacedName{Name: "east"}, types.NamespacedName{Name: "west"}
 	one, two, three := types.NamespacedName{Name: "1"}, types.NamespacedName{Name: "2"}, types.NamespacedName{Name: "3"}
-	turns := newTurns(1)
+	turns := newSlots(1)
 	for range 2 {
 		var said []any
 		say := func(answer any) { said = append(said, answer) }
@@ -58,7 +58,7 @@ func TestAMachineOfACrowdedClusterWaitsForItsTurn(t *testing.T) {
 	objects[0].(*v1alpha1.Cluster).Spec.KubeconfigSecretRef = &v1alpha1.SecretKeyReference{Name: "shop", Key: "value"}
 	inWorld(t, objects, func(w *world) {
 		w.running()
-		turns, cluster := w.manager.turns, types.NamespacedName{Namespace: key.Namespace, Name: "shop"}
+		turns, cluster := w.manager.slots, types.NamespacedName{Namespace: key.Namespace, Name: "shop"}
 		for i := range crowd {
 			turns.take(cluster, types.NamespacedName{Namespace: key.Namespace, Name: fmt.Sprintf("stuck-%d", i)})
 		}

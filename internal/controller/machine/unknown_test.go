@@ -77,7 +77,7 @@ var doubts = map[string]struct {
 	},
 	"cluster": {
 		request: "get Cluster shop", answer: apierrors.NewInternalError(errors.New("boom")),
-		condition: v1alpha1.ConditionDeleting, words: "could not be read, and nothing is done until it can", remains: "Pod",
+		condition: v1alpha1.ConditionDeleting, words: "could not be read", remains: "Pod",
 	},
 }
 

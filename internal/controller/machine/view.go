@@ -13,24 +13,22 @@ import (
 	"ebbtide.dev/ebbtide/internal/workload"
 )
 
-// view is what a Machine that is being deleted, or waits for its Node, looks at.
+// view holds the dependencies of a Machine that is being deleted or waits for its Node.
 type view struct {
-	// cluster is the Cluster that it uses.
 	cluster types.NamespacedName
-	// evictions has its pods; nil unless it may have been given some.
+	// evictions is nil unless it may hold pods of the Machine.
 	evictions *eviction.Queue
-	// around is what the pods of the node are in, belong to and use.
+	// around are objects that the pods of the node belong to or use.
 	around sets.Set[surrounding]
 }
 
-// surrounding is an object whose change matters to those on whose node a pod has
-// to do with it.
+// surrounding is an object whose change matters to Machines with related pods.
 type surrounding struct {
 	kind string
 	types.NamespacedName
 }
 
-// surroundingsOf are the namespaces, DaemonSets and claims of pods.
+// surroundingsOf returns the namespaces, DaemonSets and claims of pods.
 func surroundingsOf(pods []corev1.Pod) sets.Set[surrounding] {
 	around := sets.New[surrounding]()
 	for i := range pods {
@@ -53,11 +51,11 @@ const (
 	kindClaim     = "PersistentVolumeClaim"
 )
 
-// views tells which Machines look at what, so that events of everything else
-// are dropped. It is safe for concurrent use.
+// views index the dependencies of Machines, so that other events are ignored. It is safe for
+// concurrent use.
 type views struct {
 	*workload.WatchIndex[types.NamespacedName, view]
-	// logged is what the log says last of the drain of each Machine.
+	// logged is the last logged drain message of each Machine.
 	logged sync.Map
 }
 
@@ -65,8 +63,7 @@ func newViews() *views {
 	return &views{WatchIndex: workload.NewWatchIndex[types.NamespacedName, view]()}
 }
 
-// surround notes what is around the pods of a Machine's node. Call it before that
-// is read.
+// surround must be called before the surroundings are read.
 func (v *views) surround(machine types.NamespacedName, around sets.Set[surrounding]) {
 	if place, at, known := v.Of(machine); known {
 		at.around = around
@@ -74,30 +71,29 @@ func (v *views) surround(machine types.NamespacedName, around sets.Set[surroundi
 	}
 }
 
-// in returns the Machines that look at any node of a cluster.
+// in returns the Machines that depend on any node of a cluster.
 func (v *views) in(cluster types.NamespacedName) []types.NamespacedName {
 	return v.Where(func(_ types.NamespacedName, at workload.Place, _ view) bool {
 		return at.Cluster == cluster && at.Node != ""
 	})
 }
 
-// around returns the Machines of a cluster on whose nodes a pod has to do with an
-// object.
+// around returns the Machines of a cluster with pods related to an object.
 func (v *views) around(cluster types.NamespacedName, object surrounding) []types.NamespacedName {
 	return v.Where(func(_ types.NamespacedName, at workload.Place, seen view) bool {
 		return at.Cluster == cluster && at.Node != "" && seen.around.Has(object)
 	})
 }
 
-// within returns the Machines of a namespace that look at a node.
+// within returns the Machines of a namespace that depend on a node.
 func (v *views) within(namespace string) []types.NamespacedName {
 	return v.Where(func(machine types.NamespacedName, at workload.Place, _ view) bool {
 		return machine.Namespace == namespace && at.Node != ""
 	})
 }
 
-// told tells whether the log says this of the drain of a Machine already.
-func (v *views) told(machine types.NamespacedName, message string) bool {
+// isLogged reports whether the message of a drain was logged last, and notes it.
+func (v *views) isLogged(machine types.NamespacedName, message string) bool {
 	before, _ := v.logged.Swap(machine, message)
 	text, _ := before.(string)
 	return text == message

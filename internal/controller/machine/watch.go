@@ -27,14 +27,13 @@ import (
 	"ebbtide.dev/ebbtide/internal/workload"
 )
 
-// coalesce is how long events of a Machine gather before the pass that sees them all.
+// coalesce is how long events of a Machine are collected for one pass.
 const coalesce = 25 * time.Millisecond
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// sources are the watches of the cluster that Ebbtide runs in. What comes from the
-// clusters of Machines, from objects that they name and from evictions wakes
-// them, too.
+// sources are the watches of the local cluster. Remote clusters, named objects and evictions also
+// wake Machines.
 func (r *reconciler) sources(c cache.Cache) []source.Source {
 	return []source.Source{
 		source.Func(func(_ context.Context, q queue) error {
@@ -53,9 +52,8 @@ func wake(q queue, machines []types.NamespacedName) {
 	}
 }
 
-// handlerOf wakes the Machines that a change matters to. The change is of an
-// object that has come, has changed, or is gone; old is nil, both are given, or
-// now is nil.
+// handlerOf wakes the Machines affected by a change. Old is nil for a new object, now for a deleted
+// one.
 func handlerOf[T client.Object](matters func(old, now T) []types.NamespacedName) handler.TypedEventHandler[T, reconcile.Request] {
 	var none T
 	return handler.TypedFuncs[T, reconcile.Request]{
@@ -67,9 +65,8 @@ func handlerOf[T client.Object](matters func(old, now T) []types.NamespacedName)
 	}
 }
 
-// machineChanged drops the echo of our own status writes. That a control-plane
-// Machine comes or goes matters to all that are being deleted, and that a Machine
-// goes to those that wait for its Node.
+// machineChanged ignores our own status writes. A control-plane Machine also affects those that are
+// being deleted, a deleted Machine those that wait for its Node.
 func (r *reconciler) machineChanged(old, now *v1alpha1.Machine) []types.NamespacedName {
 	if old != nil && now != nil && same(old, now) && old.Status.NodeRef == nil == (now.Status.NodeRef == nil) {
 		return nil
@@ -85,7 +82,6 @@ func (r *reconciler) machineChanged(old, now *v1alpha1.Machine) []types.Namespac
 	return machines
 }
 
-// controlPlane tells whether a Machine carries the control plane of its Cluster.
 func controlPlane(m *v1alpha1.Machine) bool {
 	return m != nil && m.DeletionTimestamp == nil && lifecycle.InControlPlane(m)
 }
@@ -103,7 +99,7 @@ func (r *reconciler) ruleChanged(old, now *v1alpha1.MachineDrainRule) []types.Na
 	return r.views.within(cmp.Or(now, old).Namespace)
 }
 
-// same tells whether two versions of an object differ in nothing but their status.
+// same reports whether two versions differ only in status.
 func same(old, now client.Object) bool {
 	return old.GetGeneration() == now.GetGeneration() &&
 		old.GetDeletionTimestamp().Equal(now.GetDeletionTimestamp()) &&
@@ -113,7 +109,6 @@ func same(old, now client.Object) bool {
 		equality.Semantic.DeepEqual(old.GetOwnerReferences(), now.GetOwnerReferences())
 }
 
-// follow has the Machines woken by what happens in their clusters.
 func (r *reconciler) follow(registry *workload.Registry) {
 	registry.Watch(&corev1.Node{}, r.nodeChanged)
 	registry.Watch(&corev1.Pod{}, r.podChanged)
@@ -128,7 +123,6 @@ func (r *reconciler) follow(registry *workload.Registry) {
 	registry.OnNews(func(machine types.NamespacedName) { r.wake(machine) })
 }
 
-// nodeChanged wakes the Machines that have the node, and those that wait for it.
 func (r *reconciler) nodeChanged(cluster types.NamespacedName, old, now client.Object) {
 	if old != nil && now != nil && !nodeMatters(old.(*corev1.Node), now.(*corev1.Node)) {
 		return
@@ -140,7 +134,7 @@ func (r *reconciler) nodeChanged(cluster types.NamespacedName, old, now client.O
 	}
 }
 
-// nodeMatters drops heartbeats and whatever else no Machine looks at.
+// nodeMatters ignores heartbeats and other fields that are not used.
 func nodeMatters(old, now *corev1.Node) bool {
 	return old.UID != now.UID ||
 		old.Spec.ProviderID != now.Spec.ProviderID ||
@@ -159,7 +153,6 @@ func ready(node *corev1.Node) corev1.ConditionStatus {
 	return corev1.ConditionUnknown
 }
 
-// podChanged drops the pods of nodes that are not being drained.
 func (r *reconciler) podChanged(cluster types.NamespacedName, old, now client.Object) {
 	pod := either(old, now).(*corev1.Pod)
 	r.wakeUnlessAlike(r.views.Users(workload.Place{Cluster: cluster, Node: pod.Spec.NodeName}), old, now)
@@ -170,14 +163,12 @@ func (r *reconciler) attachmentChanged(cluster types.NamespacedName, old, now cl
 	r.wakeUnlessAlike(r.views.Users(workload.Place{Cluster: cluster, Node: attachment.Spec.NodeName}), old, now)
 }
 
-// volumeChanged is about whose volumes are whose. Volumes are known by several
-// names, so it matters to all.
+// volumeChanged wakes all Machines of the cluster, because volumes have several names.
 func (r *reconciler) volumeChanged(cluster types.NamespacedName, old, now client.Object) {
 	r.wakeUnlessAlike(r.views.in(cluster), old, now)
 }
 
-// surroundingsChanged is about what pods are drained by, and which claims are
-// theirs. It matters where such a pod is.
+// surroundingsChanged wakes the Machines with pods related to the object.
 func (r *reconciler) surroundingsChanged(kind string) func(cluster types.NamespacedName, old, now client.Object) {
 	return func(cluster types.NamespacedName, old, now client.Object) {
 		object := surrounding{kind, client.ObjectKeyFromObject(either(old, now))}
@@ -185,7 +176,7 @@ func (r *reconciler) surroundingsChanged(kind string) func(cluster types.Namespa
 	}
 }
 
-// wakeUnlessAlike drops changes that the cache does not keep.
+// wakeUnlessAlike ignores changes of fields that the cache drops.
 func (r *reconciler) wakeUnlessAlike(machines []types.NamespacedName, old, now client.Object) {
 	if len(machines) > 0 && !alike(old, now) {
 		r.wake(machines...)
@@ -202,7 +193,6 @@ func alike(old, now client.Object) bool {
 	return equality.Semantic.DeepEqual(was, now)
 }
 
-// either is the newer of what is known of an object.
 func either(old, now client.Object) client.Object {
 	if now == nil {
 		return old
@@ -210,7 +200,6 @@ func either(old, now client.Object) client.Object {
 	return now
 }
 
-// objectChanged wakes the Machines that name an object, themselves or by their Cluster.
 func (r *reconciler) objectChanged(kind schema.GroupKind, key types.NamespacedName) {
 	named := kube.RefKey(kind, key.Name)
 	r.wake(r.machines(key.Namespace, kube.MachineRefField, named)...)
@@ -223,7 +212,7 @@ func (r *reconciler) objectChanged(kind schema.GroupKind, key types.NamespacedNa
 	}
 }
 
-// machines finds Machines by an index; an empty namespace is all.
+// machines finds Machines by an index; an empty namespace means all.
 func (r *reconciler) machines(namespace, field, value string) []types.NamespacedName {
 	var list v1alpha1.MachineList
 	if !r.find(&list, namespace, field, value) {
@@ -236,8 +225,7 @@ func (r *reconciler) machines(namespace, field, value string) []types.Namespaced
 	return found
 }
 
-// find reads what the cache has now. Who is not in it yet is reconciled as soon
-// as it is.
+// find reads the current cache. A Machine that is not in it yet is reconciled once it is.
 func (r *reconciler) find(list client.ObjectList, namespace, field, value string) bool {
 	err := r.client.List(context.Background(), list, client.InNamespace(namespace), client.MatchingFields{field: value},
 		client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)

@@ -108,7 +108,7 @@ func (w *world) restart() {
 	w.manager.emit = w.api.Emit
 	w.manager.now = func() (time.Time, bool) { return time.Now(), w.skewed }
 	w.manager.object = func(ctx context.Context, key types.NamespacedName, kind schema.GroupVersionKind) (Found, error) {
-		object, err := ask(ctx, w.api.Manager, key, kind)
+		object, err := readLive(ctx, w.api.Manager, key, kind)
 		return Found{object, true}, err
 	}
 }

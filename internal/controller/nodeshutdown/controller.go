@@ -25,35 +25,30 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// firstPause and lastPause bound how soon a node gets another maintenance, or its own is
-// changed.
+// firstPause and lastPause bound how soon the maintenance of a node is created or changed again.
 const firstPause, lastPause = time.Second, time.Minute
 
-// Options configures the controller.
 type Options struct {
 	core.Options
 
-	// Skew knows what time it is.
 	Skew *kube.Skew
 }
 
 type reconciler struct {
-	client client.Client
-	// emit publishes events, each on the object that it is about.
+	client  client.Client
 	emit    func(...event.Event)
 	now     kube.Now
 	options core.Options
-	// written spaces out what is written for one node.
+	// written spaces out the writes for one node.
 	written *flowcontrol.Backoff
-	// observations are by node what was seen last of those that have a maintenance, in memory only:
-	// another manager begins anew.
+	// observations are the last observed states of nodes with a maintenance. They are lost with the
+	// manager.
 	observations sync.Map
 }
 
 // Add registers the controller with a manager whose client reads from a cache with
-// kube.CacheOptions, consistent with its own writes.
-//
-// Errors: a watch cannot be set up, or the controller was added before.
+// kube.CacheOptions, consistent with its own writes. It fails if a watch cannot be set up, or if
+// the controller was added before.
 func Add(mgr manager.Manager, options Options) error {
 	r := newReconciler(mgr.GetClient(), kube.Emitter(mgr.GetEventRecorder("ebbtide")), options.Skew.Now, clock.RealClock{})
 	r.options = options.Options
@@ -66,7 +61,6 @@ func newReconciler(c client.Client, emit func(...event.Event), now kube.Now, clk
 	return &reconciler{client: c, emit: emit, now: now, written: written}
 }
 
-// Reconcile takes the shutdown of one node one step further.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	snapshot, err := r.observe(ctx, request.Name)
 	if err != nil {
@@ -101,7 +95,7 @@ func (r *reconciler) observe(ctx context.Context, node string) (s core.Snapshot,
 	if s.Existing, err = found(ctx, r.client, core.Name(node), &v1alpha1.NodeMaintenance{}); err != nil {
 		return s, err
 	}
-	s.Since = r.look(node, s)
+	s.Since = r.observedSince(node, s)
 	if s.Existing != nil || s.Agent == nil {
 		return s, nil // Others only keep it from being made.
 	}
@@ -113,8 +107,8 @@ func (r *reconciler) observe(ctx context.Context, node string) (s core.Snapshot,
 	return s, nil
 }
 
-// look is since when a node has been as it is.
-func (r *reconciler) look(node string, s core.Snapshot) time.Time {
+// observedSince returns since when the state of a node is unchanged.
+func (r *reconciler) observedSince(node string, s core.Snapshot) time.Time {
 	if s.Existing == nil {
 		r.observations.Delete(node)
 		return s.Now
@@ -126,7 +120,7 @@ func (r *reconciler) look(node string, s core.Snapshot) time.Time {
 	return observation.Since
 }
 
-// found reads an object into what it is given; nil if there is none.
+// found reads an object; nil if there is none.
 func found[T client.Object](ctx context.Context, c client.Reader, name string, into T) (T, error) {
 	var none T
 	err := c.Get(ctx, client.ObjectKey{Name: name}, into)
@@ -139,7 +133,7 @@ func found[T client.Object](ctx context.Context, c client.Reader, name string, i
 	return into, nil
 }
 
-// write makes or changes the maintenance of a node, or says when it may be.
+// write creates or changes the maintenance of a node, or returns when that is allowed.
 func (r *reconciler) write(ctx context.Context, node string, decision core.Decision, existing *v1alpha1.NodeMaintenance) (pause time.Duration, err error) {
 	now := r.written.Clock.Now()
 	if r.written.IsInBackOffSinceUpdate(node, now) {
@@ -160,7 +154,7 @@ func (r *reconciler) write(ctx context.Context, node string, decision core.Decis
 	}
 	r.written.GC()
 	r.written.Next(node, now)
-	log.FromContext(ctx).Info("A maintenance says what becomes of the shutdown of a node", "node", node, "stage", m.Spec.Stage, "deadline", m.Spec.Deadline)
+	log.FromContext(ctx).Info("Wrote NodeMaintenance", "maintenance", m.Name, "stage", m.Spec.Stage, "deadline", m.Spec.Deadline, "reason", "the node shuts down")
 	r.emit(event.NodeShutdownDrained(m))
 	return 0, nil
 }
@@ -189,6 +183,6 @@ func (r *reconciler) delete(ctx context.Context, m *v1alpha1.NodeMaintenance) er
 	if err := r.client.Delete(ctx, m, client.Preconditions{UID: &m.UID}); err != nil {
 		return fmt.Errorf("delete NodeMaintenance %s: %w", m.Name, err)
 	}
-	log.FromContext(ctx).Info("The shutdown of a node is over", "maintenance", m.Name)
+	log.FromContext(ctx).Info("Deleted NodeMaintenance", "maintenance", m.Name, "reason", "the shutdown of its node is over")
 	return nil
 }

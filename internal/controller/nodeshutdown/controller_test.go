@@ -11,8 +11,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/test/fault"
@@ -56,7 +58,7 @@ func (w *world) says(phase v1alpha1.NodeShutdownPhase) (again time.Duration, err
 	if err := w.api.Status().Update(w.t.Context(), agent); err != nil {
 		w.t.Fatal(err)
 	}
-	result, err := w.r.Reconcile(w.t.Context(), requestOf("one"))
+	result, err := w.r.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "one"}})
 	return result.RequeueAfter, err
 }
 
@@ -215,7 +217,7 @@ func (w *world) until(ahead time.Duration) (again time.Duration, err error) {
 	if err := w.api.Status().Update(w.t.Context(), agent); err != nil {
 		w.t.Fatal(err)
 	}
-	result, err := w.r.Reconcile(w.t.Context(), requestOf("one"))
+	result, err := w.r.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "one"}})
 	return result.RequeueAfter, err
 }
 

@@ -25,7 +25,7 @@ func newLife(t *testing.T, changes ...change) *life {
 	t.Helper()
 	l := &life{t: t, s: snapshot(append([]change{both, live, boots("boot-1"), runs("db-0", "a"), runs("web-0", "a")}, changes...)...)}
 	l.sees(0, settling)
-	l.sees(2, "True/Held")
+	l.sees(2, "Held")
 	return l
 }
 
@@ -129,8 +129,8 @@ func reboots(expected int32) change {
 }
 
 const (
-	releasing = "False/Releasing"
-	returned  = "False/Returned"
+	releasing = "Releasing"
+	returned  = "Returned"
 )
 
 // TestAShortRebootIsSeen: the node was away for less time than it takes to notice, so

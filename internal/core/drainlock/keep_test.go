@@ -27,7 +27,7 @@ func TestKeepRemovesEndedAndStrayLocks(t *testing.T) {
 	}{
 		"no lock":            {lock: annotation("db", "")},
 		"its owner's":        {lock: lockedBy("alice", "db", 0, 90), again: 90 * time.Second},
-		"its owner's, ended": {lock: lockedBy("alice", "db", -90, 0), remove: true, tells: []string{"PodDisruptionBudget Normal LockEnded"}},
+		"its owner's, ended": {lock: lockedBy("alice", "db", -90, 0), remove: true, tells: []string{"PodDisruptionBudget:LockEnded"}},
 		"for years ends after the longest time": {
 			lock: lockedBy("alice", "db", 0, 1e8), again: 4 * time.Hour,
 		},
@@ -35,24 +35,24 @@ func TestKeepRemovesEndedAndStrayLocks(t *testing.T) {
 		"a node's with its record, ended": {lock: taken("db", -2000), of: "node-1"},
 		"a node's with another one's record": {
 			lock: lockedBy("nodemaintenance/disk/node-2", "db", 0, 90), of: "node-1", remove: true, stray: true,
-			tells: []string{"PodDisruptionBudget Warning StrayLockRemoved"},
+			tells: []string{"PodDisruptionBudget:StrayLockRemoved"},
 		},
 		"a node's without a record": {
 			lock: lockedBy(ours, "db", 0, 90), remove: true, stray: true,
-			tells: []string{"PodDisruptionBudget Warning StrayLockRemoved"},
+			tells: []string{"PodDisruptionBudget:StrayLockRemoved"},
 		},
 		"a node's without a record, ended": {
 			lock: lockedBy(ours, "db", -90, 0), remove: true,
-			tells: []string{"PodDisruptionBudget Normal LockEnded"},
+			tells: []string{"PodDisruptionBudget:LockEnded"},
 		},
 		"almost a node's is its owner's": {lock: lockedBy("nodemaintenance/kernel", "db", 0, 90), again: 90 * time.Second},
 		"one that nobody can read": {
 			lock: annotated("db", "mine!"), again: 10 * time.Minute,
-			tells: []string{"PodDisruptionBudget Warning LockUnreadable"},
+			tells: []string{"PodDisruptionBudget:LockUnreadable"},
 		},
 		"one that nobody could read for 10 minutes": {
 			lock: annotation("db", "mine!"), remove: true,
-			tells: []string{"PodDisruptionBudget Normal LockEnded"},
+			tells: []string{"PodDisruptionBudget:LockEnded"},
 		},
 	}
 	for name, test := range tests {

@@ -2,7 +2,6 @@ package drainlock_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -16,11 +15,9 @@ import (
 )
 
 const (
-	byAlice                 = "PodDisruptionBudget shop/db is locked by alice."
-	waitingForBudget        = "False/WaitingForBudget"
-	timedOut                = "NodeMaintenance Warning LockTimedOut"
-	deletedPod, deletedPast = "Pod Warning PodDeletedPastBudget", "NodeMaintenance Warning PodDeletedPastBudget"
-	needsOne                = "PodDisruptionBudget shop/db has to allow 1 disruption for the pods that stay, and allows 0."
+	byAlice          = "PodDisruptionBudget shop/db is locked by alice."
+	waitingForBudget = "WaitingForBudget"
+	needsOne         = "PodDisruptionBudget shop/db allows 0 of the 1 disruption required by the pods that stay."
 )
 
 // TestLocksThatCannotBeHadAreGivenUp is what happens while a lock cannot be had, and when it takes too long.
@@ -50,121 +47,47 @@ var givenUpWhileLocked = recordIs(func(r *v1alpha1.DrainRecord) {
 })
 
 var waits = map[string]story{
-	"the mutex is not taken":    {seen: alice.and(), says: waitingForBudget, again: time.Minute},
-	"the mutex is given":        {seen: alice.and(mutexOf("kernel/node-1", 0)), does: `GiveMutex ""`, says: waitingForBudget, again: time.Minute},
-	"what was taken goes first": {seen: change(both).and(alice, mutexOf("kernel/node-1", 0)), does: "RemoveLock web", says: waitingForBudget, again: time.Minute, tells: []string{lostDB}},
-	"several are in the way": {
-		seen: alice.and(exhausted("web")), again: time.Minute,
-		says: waitingForBudget,
-	},
-	"there is no time limit for Wait": {seen: exhausted("db").and(after(1e5), onTimeout(v1alpha1.LockTimeoutWait)), says: waitingForBudget},
-	"nor for what nobody knows":       {seen: exhausted("db").and(after(1e5), onTimeout("Whatever")), says: waitingForBudget},
-	"the time limit of Evict": {
-		seen: exhausted("db").and(after(300)), locks: "-db Evict", says: toBeLocked,
-		tells: []string{timedOut},
-	},
-	"the time limit is 300 s unless somebody says otherwise": {
-		seen: exhausted("db").and(after(299), onTimeout(""), recordIs(func(r *v1alpha1.DrainRecord) { r.Spec.InPlace.LockTimeoutSeconds = 0 })),
-		says: waitingForBudget, again: time.Second,
-	},
-	"the time limit of Delete": {
-		seen: exhausted("db").and(after(300), onTimeout(v1alpha1.LockTimeoutDelete)), does: "DeletePod db-0", locks: "-db Delete", says: toBeLocked,
-		tells: []string{timedOut, deletedPod, deletedPast},
-	},
-	"nothing is held meanwhile": {
-		seen: change(both).and(after(300), exhausted("db")), does: "RemoveLock web", locks: "-db Evict", says: toBeLocked,
-		tells: []string{timedOut},
-	},
-	"a promise is kept all the same": {
-		seen: change(both).and(taken("web", 100), after(300), exhausted("db"), recordIs(func(r *v1alpha1.DrainRecord) {
-			confirmed := stamped(2)
-			r.Status.Locks[1].ConfirmedTime = &confirmed
-		})),
-		does: "RemoveLock db", locks: "web! -db Evict", says: toBeLocked, again: 400 * time.Second,
-		tells: []string{timedOut},
-	},
-	"then the others are locked": {seen: givenUp.and(func(s *drainlock.Snapshot) { s.Pods = s.Pods[1:] }), does: `TakeMutex "kernel/node-1"`, locks: "-db Delete", says: "False/Locking"},
-	"the pod is deleted last":    {seen: givenUp.and(exhausted("web")), does: "DeletePod db-0", locks: "-db Delete", says: waitingForBudget, again: 5 * time.Minute, tells: []string{deletedPod, deletedPast}},
-	"but no other of its name": {
-		seen:  givenUp.and(exhausted("web"), podIs("db-0", func(p *corev1.Pod) { p.UID = "another" })),
-		locks: "-db Delete", says: waitingForBudget, again: 5 * time.Minute,
-	},
-	"nor one that somebody has made an ordinary one": {
-		seen:  givenUp.and(exhausted("web"), podIs("db-0", func(p *corev1.Pod) { delete(p.Labels, v1alpha1.OnUpgradeLabel) })),
-		locks: "-db Delete", says: waitingForBudget, again: 5 * time.Minute,
-	},
-	"nor one that is to be skipped by now": {
-		seen:  givenUp.and(exhausted("web"), podIs("db-0", func(p *corev1.Pod) { p.Labels[v1alpha1.DrainLabel] = "skip" })),
-		locks: "-db Delete", says: waitingForBudget, again: 5 * time.Minute,
-	},
-	"nor one that is terminating": {
-		seen:  givenUp.and(exhausted("web"), podIs("db-0", func(p *corev1.Pod) { now := stamped(0); p.DeletionTimestamp = &now })),
-		locks: "-db Delete", says: waitingForBudget, again: 5 * time.Minute,
-	},
-	"nor for another maintenance, which must not": {
-		seen:  givenUp.and(exhausted("web"), onTimeout(v1alpha1.LockTimeoutEvict)),
-		locks: "-db Delete", says: waitingForBudget, again: 5 * time.Minute,
-	},
-	"nobody gives up while it is another node's turn": {
-		seen: elsewhere.and(after(400)), says: waitingForBudget, again: 800 * time.Second,
-	},
-	"the time begins when it is not any more": {
-		seen: exhausted("db").and(after(400), recordIs(func(r *v1alpha1.DrainRecord) { r.Status.TimeoutStartTime = nil })),
-		says: waitingForBudget, again: 300 * time.Second,
-	},
-	"nor while its owner's lock keeps the pods from leaving": {
-		seen: lockedBy("alice", "db", 0, 1200).and(after(300)), says: waitingForBudget, again: 900 * time.Second,
-	},
-	"when that is gone the time is over": {
-		seen: exhausted("db").and(after(1200)), locks: "-db Evict", says: toBeLocked,
-		tells: []string{timedOut},
-	},
-	"who may delete need not wait for it": {
-		seen: lockedBy("alice", "db", 0, 1200).and(after(300), onTimeout(v1alpha1.LockTimeoutDelete)), does: "DeletePod db-0", locks: "-db Delete locked", says: toBeLocked,
-		tells: []string{timedOut, deletedPod, deletedPast},
-	},
-	"what another node has locked is not given up with it": {
-		seen: elsewhere.and(after(300), exhausted("web")), locks: "-web Evict", says: toBeLocked,
-		tells: []string{timedOut},
-	},
-	"nor are its pods deleted": {
-		seen: elsewhere.and(after(300), exhausted("web"), onTimeout(v1alpha1.LockTimeoutDelete)), does: "DeletePod web-0", locks: "-web Delete", says: toBeLocked,
-		tells: []string{timedOut, deletedPod, deletedPast},
-	},
-	"who is still there stays after all when the lock is gone": {
-		seen: givenUpWhileLocked.and(after(310), elsewhereWeb), says: waitingForBudget, again: 890 * time.Second,
-		tells: []string{"NodeMaintenance Normal PodsStayAfterAll"},
-	},
-	"not while it is locked": {
-		seen: givenUpWhileLocked.and(after(310), elsewhereWeb, lockedBy("alice", "db", 0, 1200)), locks: "-db Evict locked",
-		says: waitingForBudget, again: 890 * time.Second,
-	},
-	"not when they are leaving": {
-		seen:  givenUpWhileLocked.and(after(310), elsewhereWeb, podIs("db-0", func(p *corev1.Pod) { now := stamped(0); p.DeletionTimestamp = &now })),
-		locks: "-db Evict locked", says: waitingForBudget, again: 890 * time.Second,
-	},
-	"not while it allows too little": {
-		seen:  givenUpWhileLocked.and(after(310), elsewhereWeb, exhausted("db")),
-		locks: "-db Evict locked", says: waitingForBudget, again: 890 * time.Second,
-	},
-	"not before the spec knows": {
-		seen:  givenUpWhileLocked.and(after(310), elsewhereWeb, recordIs(func(r *v1alpha1.DrainRecord) { r.Spec.Budgets = []v1alpha1.BudgetReference{named("db"), named("web")} })),
-		locks: "-db Evict locked", says: toBeLocked,
-	},
-	"nor what was given up to be evicted, when the node is handed to a maintenance that deletes": {
-		seen: exhausted("web").and(after(10), onTimeout(v1alpha1.LockTimeoutDelete), recordIs(func(r *v1alpha1.DrainRecord) {
-			r.Spec.Budgets = r.Spec.Budgets[1:]
-			r.Status.GivenUp = []v1alpha1.GivenUpBudget{{BudgetReference: named("db"), Action: v1alpha1.LockTimeoutEvict, Message: needsOne, PodUIDs: []types.UID{"db-0"}}}
-		})),
-		locks: "-db Evict", says: waitingForBudget, again: 290 * time.Second,
-	},
-	"waiting begins now if it began in a time to come": {
-		seen: exhausted("db").and(recordIs(func(r *v1alpha1.DrainRecord) {
-			to := stamped(1e8)
-			r.Status.WaitStartTime, r.Status.TimeoutStartTime = &to, &to
-		})),
-		says: waitingForBudget, again: 5 * time.Minute,
-	},
+	"the mutex is not taken":                                 {alice.and(), "WaitingForBudget; again in 1m0s"},
+	"the mutex is given":                                     {alice.and(mutexOf("kernel/node-1", 0)), "WaitingForBudget; GiveMutex; again in 1m0s"},
+	"what was taken goes first":                              {change(both).and(alice, mutexOf("kernel/node-1", 0)), "WaitingForBudget; RemoveLock web; NodeMaintenance:LockLost; again in 1m0s"},
+	"several are in the way":                                 {alice.and(exhausted("web")), "WaitingForBudget; again in 1m0s"},
+	"there is no time limit for Wait":                        {exhausted("db").and(after(1e5), onTimeout(v1alpha1.LockTimeoutWait)), "WaitingForBudget"},
+	"nor for what nobody knows":                              {exhausted("db").and(after(1e5), onTimeout("Whatever")), "WaitingForBudget"},
+	"the time limit of Evict":                                {exhausted("db").and(after(300)), "Locking; -db Evict; NodeMaintenance:LockTimedOut"},
+	"the time limit is 300 s unless somebody says otherwise": {exhausted("db").and(after(299), onTimeout(""), recordIs(func(r *v1alpha1.DrainRecord) { r.Spec.InPlace.LockTimeoutSeconds = 0 })), "WaitingForBudget; again in 1s"},
+	"the time limit of Delete":                               {exhausted("db").and(after(300), onTimeout(v1alpha1.LockTimeoutDelete)), "Locking; DeletePod db-0; -db Delete; NodeMaintenance:LockTimedOut Pod:PodDeletedPastBudget NodeMaintenance:PodDeletedPastBudget"},
+	"nothing is held meanwhile":                              {change(both).and(after(300), exhausted("db")), "Locking; RemoveLock web; -db Evict; NodeMaintenance:LockTimedOut"},
+	"a promise is kept all the same": {change(both).and(taken("web", 100), after(300), exhausted("db"), recordIs(func(r *v1alpha1.DrainRecord) {
+		confirmed := stamped(2)
+		r.Status.Locks[1].ConfirmedTime = &confirmed
+	})), "Locking; RemoveLock db; web! -db Evict; NodeMaintenance:LockTimedOut; again in 6m40s"},
+	"then the others are locked":                               {givenUp.and(func(s *drainlock.Snapshot) { s.Pods = s.Pods[1:] }), "Locking; TakeMutex kernel/node-1; -db Delete"},
+	"the pod is deleted last":                                  {givenUp.and(exhausted("web")), "WaitingForBudget; DeletePod db-0; -db Delete; Pod:PodDeletedPastBudget NodeMaintenance:PodDeletedPastBudget; again in 5m0s"},
+	"but no other of its name":                                 {givenUp.and(exhausted("web"), podIs("db-0", func(p *corev1.Pod) { p.UID = "another" })), "WaitingForBudget; -db Delete; again in 5m0s"},
+	"nor one that somebody has made an ordinary one":           {givenUp.and(exhausted("web"), podIs("db-0", func(p *corev1.Pod) { delete(p.Labels, v1alpha1.OnUpgradeLabel) })), "WaitingForBudget; -db Delete; again in 5m0s"},
+	"nor one that is to be skipped by now":                     {givenUp.and(exhausted("web"), podIs("db-0", func(p *corev1.Pod) { p.Labels[v1alpha1.DrainLabel] = "skip" })), "WaitingForBudget; -db Delete; again in 5m0s"},
+	"nor one that is terminating":                              {givenUp.and(exhausted("web"), podIs("db-0", func(p *corev1.Pod) { now := stamped(0); p.DeletionTimestamp = &now })), "WaitingForBudget; -db Delete; again in 5m0s"},
+	"nor for another maintenance, which must not":              {givenUp.and(exhausted("web"), onTimeout(v1alpha1.LockTimeoutEvict)), "WaitingForBudget; -db Delete; again in 5m0s"},
+	"nobody gives up while it is another node's turn":          {elsewhere.and(after(400)), "WaitingForBudget; again in 13m20s"},
+	"the time begins when it is not any more":                  {exhausted("db").and(after(400), recordIs(func(r *v1alpha1.DrainRecord) { r.Status.TimeoutStartTime = nil })), "WaitingForBudget; again in 5m0s"},
+	"nor while its owner's lock keeps the pods from leaving":   {lockedBy("alice", "db", 0, 1200).and(after(300)), "WaitingForBudget; again in 15m0s"},
+	"when that is gone the time is over":                       {exhausted("db").and(after(1200)), "Locking; -db Evict; NodeMaintenance:LockTimedOut"},
+	"who may delete need not wait for it":                      {lockedBy("alice", "db", 0, 1200).and(after(300), onTimeout(v1alpha1.LockTimeoutDelete)), "Locking; DeletePod db-0; -db Delete locked; NodeMaintenance:LockTimedOut Pod:PodDeletedPastBudget NodeMaintenance:PodDeletedPastBudget"},
+	"what another node has locked is not given up with it":     {elsewhere.and(after(300), exhausted("web")), "Locking; -web Evict; NodeMaintenance:LockTimedOut"},
+	"nor are its pods deleted":                                 {elsewhere.and(after(300), exhausted("web"), onTimeout(v1alpha1.LockTimeoutDelete)), "Locking; DeletePod web-0; -web Delete; NodeMaintenance:LockTimedOut Pod:PodDeletedPastBudget NodeMaintenance:PodDeletedPastBudget"},
+	"who is still there stays after all when the lock is gone": {givenUpWhileLocked.and(after(310), elsewhereWeb), "WaitingForBudget; NodeMaintenance:PodsStayAfterAll; again in 14m50s"},
+	"not while it is locked":                                   {givenUpWhileLocked.and(after(310), elsewhereWeb, lockedBy("alice", "db", 0, 1200)), "WaitingForBudget; -db Evict locked; again in 14m50s"},
+	"not when they are leaving":                                {givenUpWhileLocked.and(after(310), elsewhereWeb, podIs("db-0", func(p *corev1.Pod) { now := stamped(0); p.DeletionTimestamp = &now })), "WaitingForBudget; -db Evict locked; again in 14m50s"},
+	"not while it allows too little":                           {givenUpWhileLocked.and(after(310), elsewhereWeb, exhausted("db")), "WaitingForBudget; -db Evict locked; again in 14m50s"},
+	"not before the spec knows":                                {givenUpWhileLocked.and(after(310), elsewhereWeb, recordIs(func(r *v1alpha1.DrainRecord) { r.Spec.Budgets = []v1alpha1.BudgetReference{named("db"), named("web")} })), "Locking; -db Evict locked"},
+	"nor what was given up to be evicted, when the node is handed to a maintenance that deletes": {exhausted("web").and(after(10), onTimeout(v1alpha1.LockTimeoutDelete), recordIs(func(r *v1alpha1.DrainRecord) {
+		r.Spec.Budgets = r.Spec.Budgets[1:]
+		r.Status.GivenUp = []v1alpha1.GivenUpBudget{{BudgetReference: named("db"), Action: v1alpha1.LockTimeoutEvict, Message: needsOne, PodUIDs: []types.UID{"db-0"}}}
+	})), "WaitingForBudget; -db Evict; again in 4m50s"},
+	"waiting begins now if it began in a time to come": {exhausted("db").and(recordIs(func(r *v1alpha1.DrainRecord) {
+		to := stamped(1e8)
+		r.Status.WaitStartTime, r.Status.TimeoutStartTime = &to, &to
+	})), "WaitingForBudget; again in 5m0s"},
 }
 
 func withMax(limit int) func(*policyv1.PodDisruptionBudget) {

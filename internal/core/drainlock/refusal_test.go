@@ -2,7 +2,6 @@ package drainlock_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +24,6 @@ func refused(name string) change {
 // need the mutex, nor the other pods and budgets of this one.
 func TestRefusedBudgetHoldsUpNothingElse(t *testing.T) {
 	t.Parallel()
-	const waiting = "False/BudgetRefused"
 	deleting := recordIs(func(r *v1alpha1.DrainRecord) {
 		r.Spec.InPlace.OnLockTimeout, r.Spec.Budgets = v1alpha1.LockTimeoutDelete, r.Spec.Budgets[1:]
 		r.Status.GivenUp = []v1alpha1.GivenUpBudget{{
@@ -34,23 +32,13 @@ func TestRefusedBudgetHoldsUpNothingElse(t *testing.T) {
 		}}
 	})
 	run(t, map[string]story{
-		"the mutex is not taken for it": {seen: refused("web").and(), says: waiting, again: 5 * time.Minute},
-		"the other lock is given back": {
-			seen: refused("web").and(mine, taken("db", 0), noted("db", 0)), does: "RemoveLock db", says: waiting, again: 5 * time.Minute,
-		},
-		"the mutex is given":                 {seen: refused("web").and(mine), does: `GiveMutex ""`, says: waiting, again: 5 * time.Minute},
-		"a lock that was had is no obstacle": {seen: refused("web").and(both), locks: "db web", says: settling, again: 2 * time.Second},
-		"the other lock is renewed": {
-			seen: refused("db").and(held, after(600)), does: "WriteLock web", locks: "db! web!", says: allHeld, tells: []string{heldEvent},
-		},
-		"the other lock is given free": {
-			seen: refused("db").and(held, complete), does: "RemoveLock web", locks: "db web",
-			says: releasing, again: 20 * time.Minute,
-		},
-		"the other pod is deleted": {
-			seen: refused("web").and(deleting), does: "DeletePod db-0", locks: "-db Delete", says: waiting, again: 5 * time.Minute,
-			tells: []string{deletedPod, deletedPast},
-		},
+		"the mutex is not taken for it":      {refused("web").and(), "BudgetRefused; again in 5m0s"},
+		"the other lock is given back":       {refused("web").and(mine, taken("db", 0), noted("db", 0)), "BudgetRefused; RemoveLock db; again in 5m0s"},
+		"the mutex is given back":            {refused("web").and(mine), "BudgetRefused; GiveMutex; again in 5m0s"},
+		"a lock that was had is no obstacle": {refused("web").and(both), "Settling; db web; again in 2s"},
+		"the other lock is renewed":          {refused("db").and(held, after(600)), "Held; WriteLock web; db! web!; NodeMaintenance:LocksHeld"},
+		"the other lock is given free":       {refused("db").and(held, complete), "Releasing; RemoveLock web; db web; again in 20m0s"},
+		"the other pod is deleted":           {refused("web").and(deleting), "BudgetRefused; DeletePod db-0; -db Delete; Pod:PodDeletedPastBudget NodeMaintenance:PodDeletedPastBudget; again in 5m0s"},
 	})
 }
 

@@ -2,7 +2,6 @@ package drainlock_test
 
 import (
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -13,10 +12,9 @@ import (
 )
 
 const (
-	toBeLocked = "False/Locking"
-	settling   = "False/Settling"
-	allHeld    = "True/Held"
-	lostDB     = "NodeMaintenance Warning LockLost"
+	toBeLocked = "Locking"
+	settling   = "Settling"
+	allHeld    = "Held"
 )
 
 // TestLocksAreTakenInOrderAndConfirmed is how locks are taken: the mutex, one after the other, and the look.
@@ -25,9 +23,6 @@ func TestLocksAreTakenInOrderAndConfirmed(t *testing.T) {
 	run(t, taking)
 	run(t, looking)
 }
-
-// forgedDB is told of a lock that the record does not ask for.
-const forgedDB = "PodDisruptionBudget Warning StrayLockRemoved"
 
 // unasked is a budget that comes before all others, and whose owner has made up a
 // lock of this node.
@@ -40,121 +35,59 @@ func unasked(s *drainlock.Snapshot) {
 func TestForgedLockIsRemovedLast(t *testing.T) {
 	t.Parallel()
 	run(t, map[string]story{
-		"the mutex is taken first":      {seen: change(unasked).and(), does: `TakeMutex "kernel/node-1"`, says: toBeLocked},
-		"so are the locks":              {seen: change(unasked).and(mine), does: "WriteLock db", says: toBeLocked},
-		"and given back the others are": {seen: change(unasked).and(both, after(3), exhausted("db")), does: "RemoveLock web", says: waitingForBudget, again: 297 * time.Second},
-		"it goes when there is nothing else to do": {
-			seen: change(unasked).and(exhausted("db")), does: "RemoveLock a-forged", says: waitingForBudget, again: 300 * time.Second, tells: []string{forgedDB},
-		},
-		"a node that is away is none the worse": {
-			seen: change(unasked).and(held, after(3)), does: "RemoveLock a-forged", locks: "db! web!", says: allHeld, again: 597 * time.Second,
-			tells: []string{heldEvent, forgedDB},
-		},
-		"the record ends without it": {seen: change(unasked).and(complete), does: "Finish", says: releasing},
+		"the mutex is taken first":                 {change(unasked).and(), "Locking; TakeMutex kernel/node-1"},
+		"so are the locks":                         {change(unasked).and(mine), "Locking; WriteLock db"},
+		"and given back the others are":            {change(unasked).and(both, after(3), exhausted("db")), "WaitingForBudget; RemoveLock web; again in 4m57s"},
+		"it goes when there is nothing else to do": {change(unasked).and(exhausted("db")), "WaitingForBudget; RemoveLock a-forged; PodDisruptionBudget:StrayLockRemoved; again in 5m0s"},
+		"a node that is away is none the worse":    {change(unasked).and(held, after(3)), "Held; RemoveLock a-forged; db! web!; NodeMaintenance:LocksHeld PodDisruptionBudget:StrayLockRemoved; again in 9m57s"},
+		"the record ends without it":               {change(unasked).and(complete), "Releasing; Finish"},
 	})
 }
 
 var mine = mutexOf("kernel/node-1", 0)
 
 var taking = map[string]story{
-	"the mutex comes first": {does: `TakeMutex "kernel/node-1"`, says: toBeLocked},
-	"the mutex is free if nobody holds it": {
-		seen: mutexOf("", -5).and(), does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
-	},
-	"the mutex is another's, until it ends": {
-		seen: mutexOf("disk/node-2", -20).and(busyNode), again: 40 * time.Second,
-		says: toBeLocked,
-	},
-	"the mutex ends after a minute": {
-		seen: mutexOf("disk/node-2", -60).and(busyNode), does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
-	},
-	"the mutex of a node without a record is free": {
-		seen: mutexOf("disk/node-2", 0).and(), does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
-	},
-	"the mutex of a node whose maintenance is over is free": {
-		seen: mutexOf("disk/node-2", 0).and(busyNode, func(s *drainlock.Snapshot) { s.MutexRecord.Spec.Complete = true }),
-		does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
-	},
-	"the mutex of a node that needs nothing is free": {
-		seen: mutexOf("disk/node-2", 0).and(busyNode, func(s *drainlock.Snapshot) { s.MutexRecord.Spec.Budgets = nil }),
-		does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
-	},
-	"a node beside the mutex of one with other budgets takes its locks": {
-		seen: mutexOf("disk/node-2", 0).and(apartNode), does: "WriteLock db", says: toBeLocked,
-	},
-	"a node beside the mutex of one with other budgets takes all its locks": {
-		seen: mutexOf("disk/node-2", 0).and(apartNode, taken("db", 0)), does: "WriteLock web", locks: "db", says: toBeLocked, again: 10 * time.Minute,
-	},
-	"the mutex of years to come is free": {
-		seen: mutexOf("disk/node-2", 1e8).and(busyNode), does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
-	},
-	"the mutex of a faster clock is not": {
-		seen: mutexOf("disk/node-2", 100).and(busyNode), again: 160 * time.Second, says: toBeLocked,
-	},
-	"the mutex that nobody can read is free": {
-		seen: mutexOf("disk", 0).and(busyNode), does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
-	},
-	"the mutex is taken again when it is old": {
-		seen: mine.and(after(31)), does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
-	},
-	"the mutex is ours whatever the maintenance": {
-		seen: mutexOf("disk/node-1", 0).and(), does: "WriteLock db", says: toBeLocked,
-	},
-	"the first lock":                      {seen: mine.and(), does: "WriteLock db", says: toBeLocked},
-	"the second lock":                     {seen: mine.and(taken("db", 0)), does: "WriteLock web", locks: "db", says: toBeLocked, again: 10 * time.Minute},
-	"a lock by hand is no reason to skip": {seen: mine.and(taken("web", 0)), does: "WriteLock db", locks: "web", says: toBeLocked, again: 10 * time.Minute},
-	"whatever the order of the record": {
-		seen: mine.and(recordIs(func(r *v1alpha1.DrainRecord) {
-			r.Spec.Budgets = []v1alpha1.BudgetReference{named("web"), named("db"), named("web")}
-		})), does: "WriteLock db", says: toBeLocked,
-	},
-	"a budget that does not exist is not needed": {
-		seen: mine.and(func(s *drainlock.Snapshot) { s.Budgets = s.Budgets[1:] }), does: "WriteLock web", says: toBeLocked,
-	},
-	"an ended lock of another is written over": {
-		seen: mine.and(lockedBy("alice", "db", -100, -1)), does: "WriteLock db", says: toBeLocked,
-	},
+	"the mutex comes first":                                                 {nil, "Locking; TakeMutex kernel/node-1"},
+	"the mutex is free if nobody holds it":                                  {mutexOf("", -5).and(), "Locking; TakeMutex kernel/node-1"},
+	"the mutex is another's, until it ends":                                 {mutexOf("disk/node-2", -20).and(busyNode), "Locking; again in 40s"},
+	"the mutex ends after a minute":                                         {mutexOf("disk/node-2", -60).and(busyNode), "Locking; TakeMutex kernel/node-1"},
+	"the mutex of a node without a record is free":                          {mutexOf("disk/node-2", 0).and(), "Locking; TakeMutex kernel/node-1"},
+	"the mutex of a node whose maintenance is over is free":                 {mutexOf("disk/node-2", 0).and(busyNode, func(s *drainlock.Snapshot) { s.MutexRecord.Spec.Complete = true }), "Locking; TakeMutex kernel/node-1"},
+	"the mutex of a node that needs nothing is free":                        {mutexOf("disk/node-2", 0).and(busyNode, func(s *drainlock.Snapshot) { s.MutexRecord.Spec.Budgets = nil }), "Locking; TakeMutex kernel/node-1"},
+	"a node beside the mutex of one with other budgets takes its locks":     {mutexOf("disk/node-2", 0).and(apartNode), "Locking; WriteLock db"},
+	"a node beside the mutex of one with other budgets takes all its locks": {mutexOf("disk/node-2", 0).and(apartNode, taken("db", 0)), "Locking; WriteLock web; db; again in 10m0s"},
+	"the mutex of years to come is free":                                    {mutexOf("disk/node-2", 1e8).and(busyNode), "Locking; TakeMutex kernel/node-1"},
+	"the mutex of a faster clock is not":                                    {mutexOf("disk/node-2", 100).and(busyNode), "Locking; again in 2m40s"},
+	"the mutex that nobody can read is free":                                {mutexOf("disk", 0).and(busyNode), "Locking; TakeMutex kernel/node-1"},
+	"the mutex is taken again when it is old":                               {mine.and(after(31)), "Locking; TakeMutex kernel/node-1"},
+	"the mutex is ours whatever the maintenance":                            {mutexOf("disk/node-1", 0).and(), "Locking; WriteLock db"},
+	"the first lock":                      {mine.and(), "Locking; WriteLock db"},
+	"the second lock":                     {mine.and(taken("db", 0)), "Locking; WriteLock web; db; again in 10m0s"},
+	"a lock by hand is no reason to skip": {mine.and(taken("web", 0)), "Locking; WriteLock db; web; again in 10m0s"},
+	"whatever the order of the record": {mine.and(recordIs(func(r *v1alpha1.DrainRecord) {
+		r.Spec.Budgets = []v1alpha1.BudgetReference{named("web"), named("db"), named("web")}
+	})), "Locking; WriteLock db"},
+	"a budget that does not exist is not needed": {mine.and(func(s *drainlock.Snapshot) { s.Budgets = s.Budgets[1:] }), "Locking; WriteLock web"},
+	"an ended lock of another is written over":   {mine.and(lockedBy("alice", "db", -100, -1)), "Locking; WriteLock db"},
 }
 
 // looking is what follows when all locks are taken.
 var looking = map[string]story{
-	"all taken: the mutex is given": {
-		seen: mine.and(both), does: `GiveMutex ""`, locks: "db web", says: settling, again: 2 * time.Second,
-	},
-	"all taken: evictions are waited for":  {seen: change(both).and(after(1)), locks: "db web", says: settling, again: time.Second},
-	"a cache confirms nothing":             {seen: change(both).and(after(2)), locks: "db web", says: settling, again: 1198*time.Second - 600*time.Second},
-	"a look at the API server confirms":    {seen: change(both).and(after(2), live), locks: "db! web!", says: allHeld, again: 598 * time.Second, tells: []string{heldEvent}},
-	"a look that comes too early does not": {seen: change(both).and(after(1.5), live), locks: "db web", says: settling, again: time.Second / 2},
-	"an eviction of our own is waited for": {
-		seen: change(both).and(after(3), live, func(s *drainlock.Snapshot) {
-			s.Busy = map[types.NamespacedName]bool{{Namespace: "shop", Name: "web"}: true}
-		}), locks: "db web", says: settling, again: 2 * time.Second,
-	},
-	"an eviction that landed after the lock": {
-		seen: change(both).and(after(3), live, exhausted("web")), does: "RemoveLock web",
-		says:  waitingForBudget,
-		again: 297 * time.Second,
-	},
-	"a lock taken just before somebody died": {
-		seen:  change(both).and(after(9.3), recordIs(func(r *v1alpha1.DrainRecord) { r.Status.Locks = r.Status.Locks[:1] }), live),
-		locks: "db web", says: settling, again: 2700 * time.Millisecond,
-	},
-	"a time that is still to come counts from now": {
-		seen:  change(both).and(recordIs(func(r *v1alpha1.DrainRecord) { r.Status.Locks[0].AcquiredTime = stamped(1e8) })),
-		locks: "db web", says: settling, again: 2 * time.Second,
-	},
-	"locks that are recorded twice": {
-		seen: change(both).and(noted("db", 1), noted("nothing", 1), after(2), live), locks: "db! web!", says: allHeld, again: 598 * time.Second, tells: []string{heldEvent},
-	},
-	"nothing is needed": {
-		seen: change(nothing).and(), says: allHeld,
-	},
-	"nothing is needed, and the mutex is given": {
-		seen: mine.and(nothing), does: `GiveMutex ""`, says: allHeld,
-	},
+	"all taken: the mutex is given":        {mine.and(both), "Settling; GiveMutex; db web; again in 2s"},
+	"all taken: evictions are waited for":  {change(both).and(after(1)), "Settling; db web; again in 1s"},
+	"a cache confirms nothing":             {change(both).and(after(2)), "Settling; db web; again in 9m58s"},
+	"a look at the API server confirms":    {change(both).and(after(2), live), "Held; db! web!; NodeMaintenance:LocksHeld; again in 9m58s"},
+	"a look that comes too early does not": {change(both).and(after(1.5), live), "Settling; db web; again in 500ms"},
+	"an eviction of our own is waited for": {change(both).and(after(3), live, func(s *drainlock.Snapshot) {
+		s.Busy = map[types.NamespacedName]bool{{Namespace: "shop", Name: "web"}: true}
+	}), "Settling; db web; again in 2s"},
+	"an eviction that landed after the lock":       {change(both).and(after(3), live, exhausted("web")), "WaitingForBudget; RemoveLock web; again in 4m57s"},
+	"a lock taken just before somebody died":       {change(both).and(after(9.3), recordIs(func(r *v1alpha1.DrainRecord) { r.Status.Locks = r.Status.Locks[:1] }), live), "Settling; db web; again in 2.7s"},
+	"a time that is still to come counts from now": {change(both).and(recordIs(func(r *v1alpha1.DrainRecord) { r.Status.Locks[0].AcquiredTime = stamped(1e8) })), "Settling; db web; again in 2s"},
+	"locks that are recorded twice":                {change(both).and(noted("db", 1), noted("nothing", 1), after(2), live), "Held; db! web!; NodeMaintenance:LocksHeld; again in 9m58s"},
+	"nothing is needed":                            {change(nothing).and(), "Held"},
+	"nothing is needed, and the mutex is given":    {mine.and(nothing), "Held; GiveMutex"},
 }
-
-const heldEvent = "NodeMaintenance Normal LocksHeld"
 
 func nothing(s *drainlock.Snapshot) { s.Record.Spec.Budgets, s.Record.Spec.Pods = nil, nil }
 
@@ -162,54 +95,21 @@ func nothing(s *drainlock.Snapshot) { s.Record.Spec.Budgets, s.Record.Spec.Pods 
 func TestHeldLocksAreRenewedAndRegained(t *testing.T) {
 	t.Parallel()
 	run(t, map[string]story{
-		"held": {seen: change(held).and(after(100)), locks: "db! web!", says: allHeld, again: 500 * time.Second, tells: []string{heldEvent}},
-		"renewed at half of the time": {
-			seen: change(held).and(after(600)), does: "WriteLock db", locks: "db! web!", says: allHeld, tells: []string{heldEvent},
-		},
-		"a new maintenance takes over": {
-			seen: change(held).and(recordIs(func(r *v1alpha1.DrainRecord) { r.Spec.MaintenanceRef.Name = "disk" })),
-			does: "WriteLock db", locks: "db! web!", says: allHeld, tells: []string{heldEvent}, again: 10 * time.Minute,
-		},
-		"confirmed locks stay while a new one cannot be had": {
-			seen: change(held).and(after(100), recordIs(func(r *v1alpha1.DrainRecord) {
-				r.Status.Locks = r.Status.Locks[:1]
-				since := stamped(90)
-				r.Status.WaitStartTime = &since
-			}), lockedBy("alice", "web", 50, 160)),
-			locks: "db!", again: time.Minute,
-			says: waitingForBudget,
-		},
-		"the annotation was removed": {
-			seen: change(held).and(after(100), annotation("db", "")), does: `TakeMutex "kernel/node-1"`, locks: "web!", says: toBeLocked,
-			tells: []string{lostDB}, again: 500 * time.Second,
-		},
-		"the lock has ended": {
-			seen: change(held).and(after(1300), taken("web", 1000)), does: `TakeMutex "kernel/node-1"`, locks: "web!", says: toBeLocked,
-			tells: []string{lostDB}, again: 300 * time.Second,
-		},
-		"somebody else has it now": {
-			seen: change(held).and(after(100), lockedBy("alice", "db", 50, 160)), locks: "web!", again: time.Minute,
-			says:  waitingForBudget,
-			tells: []string{lostDB},
-		},
-		"a lost lock is had again although its pods are down": {
-			seen: change(held).and(after(100), annotation("db", ""), exhausted("db"), unready("db-0")), does: `TakeMutex "kernel/node-1"`,
-			locks: "web!", says: toBeLocked, tells: []string{lostDB}, again: 500 * time.Second,
-		},
-		"the budget was deleted": {
-			seen:  change(held).and(after(100), func(s *drainlock.Snapshot) { s.Budgets = s.Budgets[1:] }),
-			locks: "web!", says: allHeld, again: 500 * time.Second,
-			tells: []string{heldEvent},
-		},
-		"a lock that is not needed any more goes, even a confirmed one": {
-			seen: change(held).and(after(100), recordIs(func(r *v1alpha1.DrainRecord) { r.Spec.Budgets = r.Spec.Budgets[1:] })),
-			does: "RemoveLock db", locks: "db web!", says: allHeld, again: 500 * time.Second,
-			tells: []string{heldEvent},
-		},
-		"and so does one that nobody has recorded": {
-			seen: change(nothing).and(taken("db", 0)), does: "RemoveLock db", says: allHeld,
-			tells: []string{forgedDB},
-		},
+		"held":                         {change(held).and(after(100)), "Held; db! web!; NodeMaintenance:LocksHeld; again in 8m20s"},
+		"renewed at half of the time":  {change(held).and(after(600)), "Held; WriteLock db; db! web!; NodeMaintenance:LocksHeld"},
+		"a new maintenance takes over": {change(held).and(recordIs(func(r *v1alpha1.DrainRecord) { r.Spec.MaintenanceRef.Name = "disk" })), "Held; WriteLock db; db! web!; NodeMaintenance:LocksHeld; again in 10m0s"},
+		"confirmed locks stay while a new one cannot be had": {change(held).and(after(100), recordIs(func(r *v1alpha1.DrainRecord) {
+			r.Status.Locks = r.Status.Locks[:1]
+			since := stamped(90)
+			r.Status.WaitStartTime = &since
+		}), lockedBy("alice", "web", 50, 160)), "WaitingForBudget; db!; again in 1m0s"},
+		"the annotation was removed":                                    {change(held).and(after(100), annotation("db", "")), "Locking; TakeMutex kernel/node-1; web!; NodeMaintenance:LockLost; again in 8m20s"},
+		"the lock has ended":                                            {change(held).and(after(1300), taken("web", 1000)), "Locking; TakeMutex kernel/node-1; web!; NodeMaintenance:LockLost; again in 5m0s"},
+		"somebody else has it now":                                      {change(held).and(after(100), lockedBy("alice", "db", 50, 160)), "WaitingForBudget; web!; NodeMaintenance:LockLost; again in 1m0s"},
+		"a lost lock is had again although its pods are down":           {change(held).and(after(100), annotation("db", ""), exhausted("db"), unready("db-0")), "Locking; TakeMutex kernel/node-1; web!; NodeMaintenance:LockLost; again in 8m20s"},
+		"the budget was deleted":                                        {change(held).and(after(100), func(s *drainlock.Snapshot) { s.Budgets = s.Budgets[1:] }), "Held; web!; NodeMaintenance:LocksHeld; again in 8m20s"},
+		"a lock that is not needed any more goes, even a confirmed one": {change(held).and(after(100), recordIs(func(r *v1alpha1.DrainRecord) { r.Spec.Budgets = r.Spec.Budgets[1:] })), "Held; RemoveLock db; db web!; NodeMaintenance:LocksHeld; again in 8m20s"},
+		"and so does one that nobody has recorded":                      {change(nothing).and(taken("db", 0)), "Held; RemoveLock db; PodDisruptionBudget:StrayLockRemoved"},
 	})
 }
 
@@ -225,38 +125,17 @@ func annotation(name, text string) change {
 // TestLocksAreReleasedWhenPodsAreReady is what happens after the maintenance.
 func TestLocksAreReleasedWhenPodsAreReady(t *testing.T) {
 	t.Parallel()
-	released := []string{"NodeMaintenance Normal LocksReleased"}
 	run(t, map[string]story{
-		"pods are ready": {seen: change(held).and(complete, after(100)), does: "RemoveLock web", locks: "db web", says: releasing, again: 1100 * time.Second},
-		"one is not": {
-			seen: change(held).and(complete, after(100), unready("db-0")), does: "RemoveLock web", locks: "db web", again: 1100 * time.Second,
-			says: releasing,
-		},
-		"none is": {
-			seen: change(held).and(complete, after(700), unready("db-0"), unready("web-0")), locks: "db web", again: 500 * time.Second,
-			says: releasing,
-		},
-		"one is gone": {seen: change(held).and(complete, after(100), func(s *drainlock.Snapshot) { s.Pods = s.Pods[1:] }), does: "RemoveLock web", locks: "db web", says: releasing, again: 1100 * time.Second},
-		"another has its name": {
-			seen: change(held).and(complete, after(100), unready("db-0"), podIs("db-0", func(p *corev1.Pod) { p.UID = "another" })),
-			does: "RemoveLock web", locks: "db web", says: releasing, again: 1100 * time.Second,
-		},
-		"one is terminal": {
-			seen: change(held).and(complete, after(100), unready("db-0"), podIs("db-0", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })),
-			does: "RemoveLock web", locks: "db web", says: releasing, again: 1100 * time.Second,
-		},
-		"time is over for one that never gets ready": {
-			seen: change(held).and(complete, after(1200), unready("db-0"), unready("web-0")), does: "RemoveLock web", locks: "db web",
-			says:  releasing,
-			tells: []string{"NodeMaintenance Warning LockRanOut"},
-		},
-		"no lock is left":        {seen: change(complete).and(noted("db", 0)), does: "Finish", says: releasing, tells: released},
-		"there never was a lock": {seen: change(complete).and(), does: "Finish", says: releasing},
-		"the mutex goes before the record": {
-			seen: change(complete).and(mutexOf("kernel/node-1", 0)), does: `GiveMutex ""`, says: releasing,
-		},
-		"a record on its way out is not deleted again": {
-			seen: change(complete).and(recordIs(func(r *v1alpha1.DrainRecord) { now := stamped(0); r.DeletionTimestamp = &now })), says: releasing,
-		},
+		"pods are ready":       {change(held).and(complete, after(100)), "Releasing; RemoveLock web; db web; again in 18m20s"},
+		"one is not":           {change(held).and(complete, after(100), unready("db-0")), "Releasing; RemoveLock web; db web; again in 18m20s"},
+		"none is":              {change(held).and(complete, after(700), unready("db-0"), unready("web-0")), "Releasing; db web; again in 8m20s"},
+		"one is gone":          {change(held).and(complete, after(100), func(s *drainlock.Snapshot) { s.Pods = s.Pods[1:] }), "Releasing; RemoveLock web; db web; again in 18m20s"},
+		"another has its name": {change(held).and(complete, after(100), unready("db-0"), podIs("db-0", func(p *corev1.Pod) { p.UID = "another" })), "Releasing; RemoveLock web; db web; again in 18m20s"},
+		"one is terminal":      {change(held).and(complete, after(100), unready("db-0"), podIs("db-0", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })), "Releasing; RemoveLock web; db web; again in 18m20s"},
+		"time is over for one that never gets ready": {change(held).and(complete, after(1200), unready("db-0"), unready("web-0")), "Releasing; RemoveLock web; db web; NodeMaintenance:LockRanOut"},
+		"no lock is left":                              {change(complete).and(noted("db", 0)), "Releasing; Finish; NodeMaintenance:LocksReleased"},
+		"there never was a lock":                       {change(complete).and(), "Releasing; Finish"},
+		"the mutex goes before the record":             {change(complete).and(mutexOf("kernel/node-1", 0)), "Releasing; GiveMutex"},
+		"a record on its way out is not deleted again": {change(complete).and(recordIs(func(r *v1alpha1.DrainRecord) { now := stamped(0); r.DeletionTimestamp = &now })), "Releasing"},
 	})
 }

@@ -7,56 +7,53 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/event"
 )
 
-// tell makes an event of what a condition says.
-type tell func(*v1alpha1.Machine, string) event.Event
+type eventFor func(*v1alpha1.Machine, string) event.Event
 
-// announcements are what is told when a condition gets a reason that it did not
-// have before.
+// announcements are the events of conditions that get a new reason.
 var announcements = []struct {
 	condition, reason string
-	tell              tell
+	event             eventFor
 }{
 	{v1alpha1.ConditionCreatable, v1alpha1.ReasonHookPresent, event.MachineHeldByHooks},
-	{v1alpha1.ConditionCreatable, v1alpha1.ReasonNotFound, heldUp(v1alpha1.ReasonNotFound)},
-	{v1alpha1.ConditionCreatable, v1alpha1.ReasonUnknown, heldUp(v1alpha1.ReasonUnknown)},
-	{v1alpha1.ConditionNodeReady, v1alpha1.ReasonAmbiguous, heldUp(v1alpha1.ReasonAmbiguous)},
-	{v1alpha1.ConditionNodeReady, v1alpha1.ReasonNotOwned, heldUp(v1alpha1.ReasonNotOwned)},
-	{v1alpha1.ConditionNodeReady, v1alpha1.ReasonUnknown, heldUp(v1alpha1.ReasonUnknown)},
-	{v1alpha1.ConditionDeleting, v1alpha1.ReasonUnknown, heldUp(v1alpha1.ReasonUnknown)},
+	{v1alpha1.ConditionCreatable, v1alpha1.ReasonNotFound, warning(v1alpha1.ReasonNotFound)},
+	{v1alpha1.ConditionCreatable, v1alpha1.ReasonUnknown, warning(v1alpha1.ReasonUnknown)},
+	{v1alpha1.ConditionNodeReady, v1alpha1.ReasonAmbiguous, warning(v1alpha1.ReasonAmbiguous)},
+	{v1alpha1.ConditionNodeReady, v1alpha1.ReasonNotOwned, warning(v1alpha1.ReasonNotOwned)},
+	{v1alpha1.ConditionNodeReady, v1alpha1.ReasonUnknown, warning(v1alpha1.ReasonUnknown)},
+	{v1alpha1.ConditionDeleting, v1alpha1.ReasonUnknown, warning(v1alpha1.ReasonUnknown)},
 	{v1alpha1.ConditionDeleting, v1alpha1.ReasonWaitingForPreDrainHook, event.MachineHeldByHooks},
-	{v1alpha1.ConditionMachineDrained, v1alpha1.ReasonDrainError, heldUp(v1alpha1.ReasonDrainError)},
+	{v1alpha1.ConditionMachineDrained, v1alpha1.ReasonDrainError, warning(v1alpha1.ReasonDrainError)},
 	{v1alpha1.ConditionDrainingSucceeded, v1alpha1.ReasonSkipped, event.MachineDrainSkipped},
 	{v1alpha1.ConditionDrainingSucceeded, v1alpha1.ReasonTimedOut, event.MachineDrainTimedOut},
 	{v1alpha1.ConditionDrainingSucceeded, v1alpha1.ReasonDrained, event.MachineDrainCompleted},
-	{v1alpha1.ConditionVolumeDetachSucceeded, v1alpha1.ReasonUnknown, heldUp(v1alpha1.ReasonUnknown)},
+	{v1alpha1.ConditionVolumeDetachSucceeded, v1alpha1.ReasonUnknown, warning(v1alpha1.ReasonUnknown)},
 	{v1alpha1.ConditionVolumeDetachSucceeded, v1alpha1.ReasonWaitingForVolumeDetach, event.MachineVolumesAttached},
 	{v1alpha1.ConditionVolumeDetachSucceeded, v1alpha1.ReasonSkipped, event.MachineVolumesSkipped},
 	{v1alpha1.ConditionVolumeDetachSucceeded, v1alpha1.ReasonTimedOut, event.MachineVolumesTimedOut},
 	{v1alpha1.ConditionVolumeDetachSucceeded, v1alpha1.ReasonVolumesDetached, event.MachineVolumesDetached},
 	{v1alpha1.ConditionDeleting, v1alpha1.ReasonWaitingForPreTerminateHook, event.MachineHeldByHooks},
-	{v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonFailed, heldUp(v1alpha1.ReasonFailed)},
-	{v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonNotOwned, heldUp(v1alpha1.ReasonNotOwned)},
-	{v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonUnknown, heldUp(v1alpha1.ReasonUnknown)},
+	{v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonFailed, warning(v1alpha1.ReasonFailed)},
+	{v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonNotOwned, warning(v1alpha1.ReasonNotOwned)},
+	{v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonUnknown, warning(v1alpha1.ReasonUnknown)},
 	{v1alpha1.ConditionInfrastructureReady, v1alpha1.ReasonNotFound, gone(infrastructureStep, event.MachineInfrastructureDeleted)},
-	{v1alpha1.ConditionBootstrapReady, v1alpha1.ReasonFailed, heldUp(v1alpha1.ReasonFailed)},
-	{v1alpha1.ConditionBootstrapReady, v1alpha1.ReasonNotOwned, heldUp(v1alpha1.ReasonNotOwned)},
-	{v1alpha1.ConditionBootstrapReady, v1alpha1.ReasonUnknown, heldUp(v1alpha1.ReasonUnknown)},
+	{v1alpha1.ConditionBootstrapReady, v1alpha1.ReasonFailed, warning(v1alpha1.ReasonFailed)},
+	{v1alpha1.ConditionBootstrapReady, v1alpha1.ReasonNotOwned, warning(v1alpha1.ReasonNotOwned)},
+	{v1alpha1.ConditionBootstrapReady, v1alpha1.ReasonUnknown, warning(v1alpha1.ReasonUnknown)},
 	{v1alpha1.ConditionBootstrapReady, v1alpha1.ReasonNotFound, gone(bootstrapStep, event.MachineBootstrapDeleted)},
 	{v1alpha1.ConditionNodeReady, v1alpha1.ReasonNotFound, gone(infrastructureStep, event.MachineNodeDeleted)},
 	{v1alpha1.ConditionNodeReady, v1alpha1.ReasonTimedOut, event.MachineNodeLeft},
 	{v1alpha1.ConditionNodeReady, v1alpha1.ReasonSkipped, event.MachineNodeLeft},
 }
 
-// heldUp warns of what does not pass by itself.
-func heldUp(reason string) tell {
+// heldUp warns of what does not resolve by itself.
+func warning(reason string) eventFor {
 	return func(m *v1alpha1.Machine, message string) event.Event { return event.MachineHeldUp(m, reason, message) }
 }
 
-// gone tells that something is deleted if it is expected to go since a step has
-// begun, and warns of its lack if not. A Node goes with its infrastructure: cloud
-// controller managers delete it.
-func gone(s step, deleted tell) tell {
-	lacking := heldUp(v1alpha1.ReasonNotFound)
+// gone reports a deletion if a step expects it, and warns otherwise. A Node is deleted with its
+// infrastructure by cloud controller managers.
+func gone(s step, deleted eventFor) eventFor {
+	lacking := warning(v1alpha1.ReasonNotFound)
 	return func(m *v1alpha1.Machine, message string) event.Event {
 		if m.Status.Deletion != nil && *s.began(m.Status.Deletion) != nil {
 			return deleted(m, message)
@@ -65,8 +62,8 @@ func gone(s step, deleted tell) tell {
 	}
 }
 
-// announce makes events of what is new in the status, each once.
-func (p *pass) announce() {
+// announce adds the events of new reasons, each once.
+func (p *planner) announce() {
 	if p.decision.DrainStarts {
 		p.announceDrain()
 	}
@@ -76,13 +73,12 @@ func (p *pass) announce() {
 		}
 		c := meta.FindStatusCondition(p.decision.Status.Conditions, a.condition)
 		if c != nil && c.Reason == a.reason && p.before(a.condition) != a.reason {
-			p.decision.Events = append(p.decision.Events, a.tell(p.Machine, c.Message))
+			p.decision.Events = append(p.decision.Events, a.event(p.Machine, c.Message))
 		}
 	}
 }
 
-// announceDrain tells once that pods begin to leave, and which labels are ignored.
-func (p *pass) announceDrain() {
+func (p *planner) announceDrain() {
 	p.decision.Events = append(p.decision.Events, event.MachineDrainStarted(p.Machine, "Draining "+p.nodeName()+"."))
 	if p.decision.Drain == nil {
 		return

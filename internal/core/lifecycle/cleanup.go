@@ -13,12 +13,12 @@ import (
 // infrastructureStep is phase 8 of the deletion-process page.
 var infrastructureStep = step{
 	name:  StepDeleteInfrastructure,
-	title: func(p *pass) string { return "Deleting " + p.infrastructureName() },
-	look:  (*pass).lookInfrastructure,
+	title: func(p *planner) string { return "Deleting " + p.infrastructureName() },
+	look:  (*planner).lookInfrastructure,
 	began: func(d *v1alpha1.MachineDeletionStatus) **metav1.Time { return &d.InfrastructureDeletionStartTime },
 }
 
-func (p *pass) lookInfrastructure() verdict {
+func (p *planner) lookInfrastructure() verdict {
 	if p.terminated() {
 		return verdict{}
 	}
@@ -28,27 +28,26 @@ func (p *pass) lookInfrastructure() verdict {
 // bootstrapStep is phase 9 of the deletion-process page.
 var bootstrapStep = step{
 	name:  StepDeleteBootstrap,
-	title: func(p *pass) string { return "Deleting " + p.bootstrapName() },
-	look:  (*pass).lookBootstrap,
+	title: func(p *planner) string { return "Deleting " + p.bootstrapName() },
+	look:  (*planner).lookBootstrap,
 	began: func(d *v1alpha1.MachineDeletionStatus) **metav1.Time { return &d.BootstrapDeletionStartTime },
 }
 
-func (p *pass) lookBootstrap() verdict {
+func (p *planner) lookBootstrap() verdict {
 	if p.Bootstrap == nil || p.began().NodeDeletionStartTime != nil {
 		return verdict{}
 	}
 	return p.remove(p.bootstrapName(), *p.Bootstrap, func(d *Decision) { d.DeleteBootstrap = true })
 }
 
-// remove deletes an object of the Machine and waits until it is gone. One that
-// nobody controls goes, too: the Machine names it.
-func (p *pass) remove(name string, r Reading[External], del func(*Decision)) verdict {
+// remove deletes an object of the Machine and waits until it is gone, even if no owner controls it.
+func (p *planner) remove(name string, r Reading[External], del func(*Decision)) verdict {
 	switch e := r.Object; {
 	case r.Problem != "":
 		return verdict{outcome: stuck, message: external(name, r).message}
 	case e == nil:
 		return verdict{}
-	case e.foreign():
+	case e.isForeign():
 		p.left = append(p.left, external(name, r).message)
 		return verdict{outcome: skipped}
 	case e.Deleting:
@@ -58,15 +57,15 @@ func (p *pass) remove(name string, r Reading[External], del func(*Decision)) ver
 	}
 }
 
-// nodeStep is phase 10 of the deletion-process page. Its clock is its own: that
-// of the whole deletion would be over before it began.
+// nodeStep is phase 10 of the deletion-process page. Its timeout starts with the step, since one of
+// the whole deletion would have expired.
 var nodeStep = step{
-	name:  StepDeleteNode,
-	title: func(p *pass) string { return "Deleting " + p.nodeName() },
-	look:  (*pass).lookNode,
-	tell:  (*pass).tellNode,
-	began: func(d *v1alpha1.MachineDeletionStatus) **metav1.Time { return &d.NodeDeletionStartTime },
-	limit: nodeLimit,
+	name:   StepDeleteNode,
+	title:  func(p *planner) string { return "Deleting " + p.nodeName() },
+	look:   (*planner).lookNode,
+	report: (*planner).reportNode,
+	began:  func(d *v1alpha1.MachineDeletionStatus) **metav1.Time { return &d.NodeDeletionStartTime },
+	limit:  nodeLimit,
 }
 
 func nodeLimit(m *v1alpha1.Machine) time.Duration {
@@ -76,41 +75,40 @@ func nodeLimit(m *v1alpha1.Machine) time.Duration {
 	return seconds(m.Spec.Deletion.NodeDeletionTimeoutSeconds)
 }
 
-func (p *pass) lookNode() verdict {
-	p.decision.NodeMissing = p.absent()
-	problem := cmp.Or(p.unclear, p.sight.problem())
+func (p *planner) lookNode() verdict {
+	p.decision.NodeMissing = p.isAbsent()
+	problem := cmp.Or(p.unclear, p.node.problem())
 	switch {
 	case p.untouchable != "":
 		return verdict{outcome: skipped, message: p.untouchable}
-	case p.sight.missing():
+	case p.node.missing():
 		return verdict{}
-	case p.nodeTried(problem) && p.expired(p.began().NodeDeletionStartTime, nodeLimit(p.Machine)):
-		return verdict{outcome: timedOut, message: cmp.Or(problem, "It is still there.")}
+	case p.isNodeTried(problem) && p.expired(p.began().NodeDeletionStartTime, nodeLimit(p.Machine)):
+		return verdict{outcome: timedOut, message: cmp.Or(problem, "It still exists.")}
 	case problem != "":
 		return verdict{outcome: stuck, message: problem}
-	case p.sight.node.DeletionTimestamp != nil:
+	case p.node.node.DeletionTimestamp != nil:
 		return verdict{outcome: waits}
 	default:
-		return verdict{outcome: waits, act: func(d *Decision) { d.DeleteNode = p.sight.node }}
+		return verdict{outcome: waits, act: func(d *Decision) { d.DeleteNode = p.node.node }}
 	}
 }
 
-// nodeTried tells whether the deletion of the Node was tried. It is once, however
-// late: after the beginning was recorded, the manager may have been away.
-func (p *pass) nodeTried(problem string) bool {
-	return problem != "" || p.Failure != "" || p.sight.node.DeletionTimestamp != nil
+// isNodeTried reports whether the deletion of the Node was tried. It is tried once however late, as
+// the manager may have been down since the start was recorded.
+func (p *planner) isNodeTried(problem string) bool {
+	return problem != "" || p.Failure != "" || p.node.node.DeletionTimestamp != nil
 }
 
-// tellNode says that the Node is left in the cluster, and why.
-func (p *pass) tellNode(v verdict) {
+func (p *planner) reportNode(v verdict) {
 	switch {
 	case v.outcome == timedOut:
-		message := fmt.Sprintf("Deleting %s was given up after %s (nodeDeletionTimeoutSeconds), so it is left: %s",
+		message := fmt.Sprintf("Gave up deleting %s after %s (nodeDeletionTimeoutSeconds): %s",
 			p.nodeName(), nodeLimit(p.Machine), v.message)
 		p.left = append(p.left, message)
 		p.set(v1alpha1.ConditionNodeReady, metav1.ConditionFalse, v1alpha1.ReasonTimedOut, message)
-	case v.outcome == skipped && p.sight.node != nil:
-		message := fmt.Sprintf("%s is left: %s", p.nodeName(), v.message)
+	case v.outcome == skipped && p.node.node != nil:
+		message := fmt.Sprintf("%s is not deleted: %s", p.nodeName(), v.message)
 		p.left = append(p.left, message)
 		p.set(v1alpha1.ConditionNodeReady, metav1.ConditionFalse, v1alpha1.ReasonSkipped, message)
 	}

@@ -11,35 +11,27 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/nodedrain"
 )
 
-// namedMachines is how many Machines a message names.
 const namedMachines = 3
 
-// ClusterSnapshot is everything that a decision on a Cluster reads. It is never
-// changed by DecideCluster.
+// ClusterSnapshot is everything that a decision on a Cluster reads.
 type ClusterSnapshot struct {
-	// Cluster is the object.
-	Cluster *v1alpha1.Cluster
-	// Machines are those of the Cluster, in any order.
+	Cluster  *v1alpha1.Cluster
 	Machines []*v1alpha1.Machine
-	// Reachable is what the connection says of the cluster, with the time since
-	// when it does.
+	// Reachable is the state of the connection to the cluster.
 	Reachable metav1.Condition
-	// HoldOff is for how long the connection leaves the cluster alone.
+	// HoldOff is the pause of the connection to the cluster.
 	HoldOff *v1alpha1.ClusterHoldOff
 }
 
-// ClusterDecision is what becomes of a Cluster. Nothing of its Machines: who
-// deletes a Cluster also has to delete those.
+// ClusterDecision is the decision about a Cluster. Its Machines must be deleted separately.
 type ClusterDecision struct {
-	// AddFinalizer holds the Cluster while it has Machines.
 	AddFinalizer bool
-	// DropFinalizer lets it go, unless a Machine has come that was not read yet.
+	// DropFinalizer removes the finalizer unless a Machine was created meanwhile.
 	DropFinalizer bool
-	// Status is the complete status.
-	Status v1alpha1.ClusterStatus
+	Status        v1alpha1.ClusterStatus
 }
 
-// DecideCluster decides whether a Cluster is held and what is told of it.
+// DecideCluster decides about the finalizer and the status of a Cluster.
 func DecideCluster(s ClusterSnapshot) ClusterDecision {
 	deleting := s.Cluster.DeletionTimestamp != nil
 	held := slices.Contains(s.Cluster.Finalizers, v1alpha1.ClusterFinalizer)
@@ -71,9 +63,8 @@ func DecideCluster(s ClusterSnapshot) ClusterDecision {
 	return d
 }
 
-// holdOff is what the status remembers. A connection that nobody uses, as after a
-// restart, knows nothing of it, so that it stays until there is one or the spec is
-// another one.
+// holdOff returns the pause to record. A connection that is not in use, as after a restart, does
+// not know it, so the recorded one stays until the spec changes.
 func holdOff(s ClusterSnapshot) *v1alpha1.ClusterHoldOff {
 	unused := s.Reachable.Reason == v1alpha1.ReasonNotInUse
 	if s.HoldOff == nil && unused && s.Cluster.Status.ObservedGeneration == s.Cluster.Generation {
@@ -82,7 +73,6 @@ func holdOff(s ClusterSnapshot) *v1alpha1.ClusterHoldOff {
 	return s.HoldOff
 }
 
-// machinesLeft says which Machines hold a Cluster, and what to do about them.
 func machinesLeft(machines []*v1alpha1.Machine) string {
 	var all, kept []string
 	for _, machine := range machines {
@@ -91,9 +81,9 @@ func machinesLeft(machines []*v1alpha1.Machine) string {
 			kept = append(kept, machine.Name)
 		}
 	}
-	text := fmt.Sprintf("The Cluster goes when its Machines are gone: %s.", nodedrain.List(all, namedMachines))
+	text := fmt.Sprintf("Waiting for Machines to be deleted: %s.", nodedrain.List(all, namedMachines))
 	if len(kept) == 0 {
-		return text + " All of them are being deleted; their condition Deleting says what each waits for."
+		return text + " To see their progress: kubectl get machines.ebbtide.dev"
 	}
-	return fmt.Sprintf("%s Delete those that nobody has deleted yet: %s.", text, nodedrain.List(kept, namedMachines))
+	return fmt.Sprintf("%s Delete these: %s.", text, nodedrain.List(kept, namedMachines))
 }

@@ -9,12 +9,10 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// maxProviderID is how long a provider ID may be.
 const maxProviderID = 512
 
-// ReadInfrastructure reads an infrastructure object: it is ready when
-// status.initialization.provisioned or, in the older contract, status.ready is
-// true; spec.providerID is what its Node will have.
+// ReadInfrastructure reads an infrastructure object. It is ready when
+// status.initialization.provisioned or, in the older contract, status.ready is true.
 func ReadInfrastructure(object *unstructured.Unstructured, machine *v1alpha1.Machine) External {
 	r := reader{object: object.Object}
 	e := r.identify(object, machine)
@@ -27,9 +25,9 @@ func ReadInfrastructure(object *unstructured.Unstructured, machine *v1alpha1.Mac
 	return e
 }
 
-// ReadBootstrap reads a bootstrap config: its data is there when
-// status.initialization.dataSecretCreated is true or, in the older contract,
-// status.ready is; an object with neither is ready with its status.dataSecretName.
+// ReadBootstrap reads a bootstrap config. It is ready when status.initialization.dataSecretCreated
+// or, in the older contract, status.ready is true; an object with neither when it has
+// status.dataSecretName.
 func ReadBootstrap(object *unstructured.Unstructured, machine *v1alpha1.Machine) External {
 	r := reader{object: object.Object}
 	e := r.identify(object, machine)
@@ -43,15 +41,14 @@ func ReadBootstrap(object *unstructured.Unstructured, machine *v1alpha1.Machine)
 	return e
 }
 
-// ReadControlPlane reads the object that manages a control plane, of which only
-// matters whether it is being deleted.
+// ReadControlPlane reads the object that manages a control plane. Only its deletion matters.
 func ReadControlPlane(object *unstructured.Unstructured, machine *v1alpha1.Machine) External {
 	r := reader{object: object.Object}
 	return r.identify(object, machine)
 }
 
-// reader reads fields of somebody else's object and remembers the first that is
-// not of the contract's type. Such a field counts as absent.
+// reader reads fields of a foreign object and keeps the first fault against the contract. Such a
+// field counts as absent.
 type reader struct {
 	object map[string]any
 	fault  string
@@ -66,7 +63,7 @@ func (r *reader) identify(object *unstructured.Unstructured, machine *v1alpha1.M
 	}
 }
 
-// failure joins what the older contract says of a failure for good.
+// failure joins the terminal failure fields of the older contract.
 func (r *reader) failure() string {
 	reason, message := r.text("status", "failureReason"), r.text("status", "failureMessage")
 	if reason == "" || message == "" {
@@ -75,7 +72,6 @@ func (r *reader) failure() string {
 	return reason + ": " + message
 }
 
-// firstFlag returns the first of the fields that is there.
 func (r *reader) firstFlag(fields ...[]string) bool {
 	for _, field := range fields {
 		if r.has(field...) {

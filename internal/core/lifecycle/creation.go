@@ -9,33 +9,30 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/nodedrain"
 )
 
-// need is something that a Machine needs before the next can be made.
+// need is a prerequisite of a running Machine.
 type need struct {
 	step Step
-	met  func(*pass) bool
-	act  func(*pass)
+	met  func(*planner) bool
+	act  func(*planner)
 }
 
-// needs are in the order in which they are met.
 var needs = []need{
-	{StepCreatable, (*pass).creatable, (*pass).wait},
-	{StepBootstrap, (*pass).bootstrapped, (*pass).bootstrap},
-	{StepInfrastructure, (*pass).provisioned, (*pass).provision},
-	{StepNode, (*pass).registered, (*pass).recordNode},
+	{StepCreatable, (*planner).creatable, (*planner).wait},
+	{StepBootstrap, (*planner).bootstrapped, (*planner).bootstrap},
+	{StepInfrastructure, (*planner).provisioned, (*planner).provision},
+	{StepNode, (*planner).registered, (*planner).recordNode},
 }
 
-// create makes what the Machine lacks, up to its Node.
-func (p *pass) create() {
+func (p *planner) create() {
 	p.observe()
 	p.decision.Status.Deletion = nil // No step of a deletion can be over yet.
 	p.recordHookSeen()
-	p.decision.AddFinalizer = !p.held() && (p.created() || !p.Cluster.missing())
+	p.decision.AddFinalizer = !p.hasFinalizer() && (p.created() || !p.Cluster.missing())
 	p.advance()
 	p.decision.Status.Phase = p.phase()
 }
 
-// advance does what the first need asks for that is not met.
-func (p *pass) advance() {
+func (p *planner) advance() {
 	for _, n := range needs {
 		if n.met(p) {
 			continue
@@ -49,52 +46,50 @@ func (p *pass) advance() {
 	p.decision.Step = StepRunning
 }
 
-// created tells whether anything was made for the Machine.
-func (p *pass) created() bool { return p.founded() || p.Bootstrap != nil && owned(*p.Bootstrap) }
+func (p *planner) created() bool { return p.founded() || p.Bootstrap != nil && owned(*p.Bootstrap) }
 
-// founded tells whether the Machine has its infrastructure; preCreate hooks hold
-// nothing any more then.
-func (p *pass) founded() bool { return p.Machine.Status.NodeRef != nil || owned(p.Infrastructure) }
+// founded reports whether the Machine has its infrastructure, after which preCreate hooks have no
+// effect.
+func (p *planner) founded() bool { return p.Machine.Status.NodeRef != nil || owned(p.Infrastructure) }
 
 func owned(r Reading[External]) bool { return r.Object != nil && r.Object.Owned }
 
-// setCreatable says whether the Machine can be made: not as long as there are
-// hooks, as the hooks document has it, also if they hold nothing any more.
-func (p *pass) setCreatable() {
+// setCreatable writes condition Creatable. By the hooks document it is false while there are hooks,
+// even if they no longer have an effect.
+func (p *planner) setCreatable() {
 	hooks := preCreateHooks(p.Machine)
 	switch {
 	case len(hooks) > 0 && (p.founded() || p.deleting()):
 		p.set(v1alpha1.ConditionCreatable, metav1.ConditionFalse, v1alpha1.ReasonHookPresent,
-			"The Machine is made or deleted already, so that these hold nothing any more: "+nodedrain.List(hooks, namedHooks))
+			"The Machine is already created or being deleted, so these hooks have no effect: "+nodedrain.List(hooks, namedHooks))
 	case !p.deleting() && p.Cluster.missing() && !p.created() && len(hooks) == 0:
 		p.set(v1alpha1.ConditionCreatable, metav1.ConditionFalse, v1alpha1.ReasonNotFound,
-			fmt.Sprintf("%s does not exist. Create it, the Machine waits for it.", p.cluster()))
+			fmt.Sprintf("%s does not exist. Create it.", p.cluster()))
 	default:
 		p.setHeld(v1alpha1.ConditionCreatable, "preCreate", hooks)
 	}
 }
 
-func (p *pass) creatable() bool {
+func (p *planner) creatable() bool {
 	return p.founded() || len(preCreateHooks(p.Machine)) == 0 && (p.created() || !p.Cluster.missing())
 }
 
-// wait leaves the Machine alone.
-func (*pass) wait() {}
+func (*planner) wait() {}
 
-// bootstrapped tells whether the bootstrap data is there, or was: without it
-// there would be no infrastructure of ours.
-func (p *pass) bootstrapped() bool {
+// bootstrapped reports whether the bootstrap data is or was there. There is no infrastructure of
+// ours without it.
+func (p *planner) bootstrapped() bool {
 	return p.bootstrapState().ready() || p.founded()
 }
 
-func (p *pass) bootstrap() { p.decision.AdoptBootstrap = adoptable(*p.Bootstrap) }
+func (p *planner) bootstrap() { p.decision.AdoptBootstrap = adoptable(*p.Bootstrap) }
 
-func (p *pass) provisioned() bool {
+func (p *planner) provisioned() bool {
 	known := p.Infrastructure.Problem == ""
 	return p.Machine.Spec.ProviderID != "" && (p.infrastructureState().ready() || !known)
 }
 
-func (p *pass) provision() {
+func (p *planner) provision() {
 	if p.infrastructureState().ready() {
 		p.recordProviderID()
 		return
@@ -102,26 +97,23 @@ func (p *pass) provision() {
 	p.decision.AdoptInfrastructure = adoptable(p.Infrastructure)
 }
 
-// recordProviderID remembers by what the Node is found.
-func (p *pass) recordProviderID() {
+func (p *planner) recordProviderID() {
 	e := p.Infrastructure.Object
-	if p.Machine.Spec.ProviderID == "" && e != nil && !e.foreign() && e.ProviderID != "" {
+	if p.Machine.Spec.ProviderID == "" && e != nil && !e.isForeign() && e.ProviderID != "" {
 		p.decision.ProviderID, p.decision.Record = e.ProviderID, true
 	}
 }
 
-// adoptable tells whether an object is free.
 func adoptable(r Reading[External]) bool {
 	return r.Object != nil && r.Object.Controller == nil && !r.Object.Deleting
 }
 
-func (p *pass) registered() bool {
-	ref, node := p.Machine.Status.NodeRef, p.sight.node
+func (p *planner) registered() bool {
+	ref, node := p.Machine.Status.NodeRef, p.node.node
 	return ref != nil && (node == nil || node.UID == ref.UID)
 }
 
-// phase is how far the Machine has come.
-func (p *pass) phase() v1alpha1.MachinePhase {
+func (p *planner) phase() v1alpha1.MachinePhase {
 	failed := p.infrastructureState().reason == v1alpha1.ReasonFailed || p.infrastructureLost() ||
 		p.decision.Step == StepBootstrap && p.bootstrapState().reason == v1alpha1.ReasonFailed
 	switch {

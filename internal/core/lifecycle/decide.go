@@ -16,14 +16,14 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 )
 
-// Decide returns what happens next to the Machine.
+// Decide returns the next actions for the Machine.
 func Decide(s Snapshot) Decision {
-	p := newPass(s)
+	p := newPlanner(s)
 	switch {
-	case p.deleting() && !p.held():
+	case p.deleting() && !p.hasFinalizer():
 		p.decision.Step = StepReleased
 	case s.Cluster.Problem != "":
-		p.tellUnread()
+		p.reportUnread()
 	case s.Cluster.Object != nil && s.Cluster.Object.Spec.Paused:
 		p.pause()
 	case p.deleting():
@@ -31,40 +31,40 @@ func Decide(s Snapshot) Decision {
 	default:
 		p.create()
 	}
-	p.tellFailure()
+	p.reportFailure()
 	p.announce()
 	return p.decision
 }
 
-// pass is one decision in the making.
-type pass struct {
+// planner holds one decision in the making.
+type planner struct {
 	Snapshot
-	// sight is what is known of the Node.
-	sight sight
-	// untouchable is why the Node is neither drained nor deleted; empty if it is,
-	// or if that is unknown, for the reason unclear.
+	node observedNode
+	// untouchable is the reason why the Node is neither drained nor deleted. It is empty if the
+	// Node is, or if that is unknown because of unclear.
 	untouchable, unclear string
-	// left is what the deletion leaves behind.
+	// left describes what the deletion leaves behind.
 	left []string
 
 	decision Decision
 }
 
-func newPass(s Snapshot) *pass {
-	p := &pass{Snapshot: s, decision: Decision{Status: *s.Machine.Status.DeepCopy()}}
-	p.sight = p.look()
-	p.untouchable, p.unclear = p.touch()
+func newPlanner(s Snapshot) *planner {
+	p := &planner{Snapshot: s, decision: Decision{Status: *s.Machine.Status.DeepCopy()}}
+	p.node = p.findNode()
+	p.untouchable, p.unclear = p.whyUntouchable()
 	return p
 }
 
-func (p *pass) deleting() bool { return p.Machine.DeletionTimestamp != nil }
+func (p *planner) deleting() bool { return p.Machine.DeletionTimestamp != nil }
 
-func (p *pass) held() bool { return slices.Contains(p.Machine.Finalizers, v1alpha1.MachineFinalizer) }
+func (p *planner) hasFinalizer() bool {
+	return slices.Contains(p.Machine.Finalizers, v1alpha1.MachineFinalizer)
+}
 
-// tellUnread does nothing, because the Cluster may be paused.
-func (p *pass) tellUnread() {
+func (p *planner) reportUnread() {
 	p.decision.Step = StepUnknown
-	message := fmt.Sprintf("%s could not be read, and nothing is done until it can: %s", p.cluster(), p.Cluster.Problem)
+	message := fmt.Sprintf("The Machine is not changed because %s could not be read: %s", p.cluster(), p.Cluster.Problem)
 	switch {
 	case p.deleting():
 		p.set(v1alpha1.ConditionDeleting, metav1.ConditionTrue, v1alpha1.ReasonUnknown, message)
@@ -75,14 +75,13 @@ func (p *pass) tellUnread() {
 	}
 }
 
-func (p *pass) pause() {
+func (p *planner) pause() {
 	p.decision.Step = StepPaused
 	p.set(v1alpha1.ConditionPaused, metav1.ConditionTrue, v1alpha1.ReasonPaused,
-		fmt.Sprintf("%s is paused: nothing is done to the Machine until spec.paused of the Cluster is false.", p.cluster()))
+		fmt.Sprintf("The Machine is not changed because spec.paused of %s is true.", p.cluster()))
 }
 
-// observe writes down what is seen of the Machine, whatever happens to it.
-func (p *pass) observe() {
+func (p *planner) observe() {
 	p.decision.Status.ObservedGeneration = p.Machine.Generation
 	meta.RemoveStatusCondition(&p.decision.Status.Conditions, v1alpha1.ConditionPaused)
 	p.decision.Status.InfrastructureSeen = p.Machine.Status.InfrastructureSeen || owned(p.Infrastructure)
@@ -91,11 +90,10 @@ func (p *pass) observe() {
 	p.setHeld(v1alpha1.ConditionTerminable, "pre-terminate", preTerminateHooks(p.Machine))
 	p.setState(v1alpha1.ConditionBootstrapReady, p.bootstrapState())
 	p.setState(v1alpha1.ConditionInfrastructureReady, p.infrastructureState())
-	p.setState(v1alpha1.ConditionNodeReady, p.sight.state)
+	p.setState(v1alpha1.ConditionNodeReady, p.node.state)
 }
 
-// setHeld says whether hooks hold the Machine at a point of its life.
-func (p *pass) setHeld(condition, point string, hooks []string) {
+func (p *planner) setHeld(condition, point string, hooks []string) {
 	if len(hooks) == 0 {
 		p.set(condition, metav1.ConditionTrue, v1alpha1.ReasonNoHooks, fmt.Sprintf("There are no %s hooks.", point))
 		return
@@ -103,11 +101,11 @@ func (p *pass) setHeld(condition, point string, hooks []string) {
 	p.set(condition, metav1.ConditionFalse, v1alpha1.ReasonHookPresent, heldBy(point, hooks))
 }
 
-func (p *pass) setState(condition string, s state) { p.set(condition, s.status(), s.reason, s.message) }
+func (p *planner) setState(condition string, s state) {
+	p.set(condition, s.status(), s.reason, s.message)
+}
 
-// set writes a condition. Its transition time changes only if its status is
-// another than before the decision.
-func (p *pass) set(condition string, status metav1.ConditionStatus, reason, message string) {
+func (p *planner) set(condition string, status metav1.ConditionStatus, reason, message string) {
 	changed := p.now()
 	if before := meta.FindStatusCondition(p.Machine.Status.Conditions, condition); before != nil && before.Status == status {
 		changed = before.LastTransitionTime
@@ -119,18 +117,17 @@ func (p *pass) set(condition string, status metav1.ConditionStatus, reason, mess
 	meta.FindStatusCondition(*conditions, condition).LastTransitionTime = changed
 }
 
-// now is the time as the API stores it.
-func (p *pass) now() metav1.Time { return metav1.NewTime(p.Now.UTC()).Rfc3339Copy() }
+// now returns the time as the API stores it.
+func (p *planner) now() metav1.Time { return metav1.NewTime(p.Now.UTC()).Rfc3339Copy() }
 
-// before is the reason that a condition had before this decision; empty for none.
-func (p *pass) before(condition string) string {
+// before returns the previous reason of a condition.
+func (p *planner) before(condition string) string {
 	if c := meta.FindStatusCondition(p.Machine.Status.Conditions, condition); c != nil {
 		return c.Reason
 	}
 	return ""
 }
 
-// cluster names the Machine's Cluster.
-func (p *pass) cluster() string {
+func (p *planner) cluster() string {
 	return fmt.Sprintf("Cluster %s/%s", p.Machine.Namespace, p.Machine.Spec.ClusterName)
 }

@@ -11,59 +11,50 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
-// step is one of a deletion.
+// step is one step of a deletion.
 type step struct {
-	name Step
-	// title says what is done in it.
-	title func(*pass) string
-	// look says where it stands.
-	look func(*pass) verdict
-	// tell writes the conditions that are about this step alone; nil if none is.
-	tell func(*pass, verdict)
-	// began is where its beginning is recorded.
+	name  Step
+	title func(*planner) string
+	look  func(*planner) verdict
+	// report writes the conditions of this step; optional.
+	report func(*planner, verdict)
+	// began returns the field that records its start.
 	began func(*v1alpha1.MachineDeletionStatus) **metav1.Time
-	// limit is how long it may take; nil if it has no limit.
+	// limit returns the timeout of the step; optional.
 	limit func(*v1alpha1.Machine) time.Duration
 }
 
-// steps are in the order in which they are settled.
 var steps = []step{preDrainHooksStep, drainStep, detachStep, preTerminateHooksStep, infrastructureStep, bootstrapStep, nodeStep}
 
-// outcome is where a step stands.
 type outcome int
 
 const (
-	// settled before, or nothing to do: there is nothing new to tell.
+	// settled earlier, or nothing to do: there is nothing new to report.
 	settled outcome = iota
-	// done now.
 	done
-	// skipped, the message says why.
 	skipped
-	// timedOut, the message says what is left.
 	timedOut
-	// stuck, because something could not be read; the message says what.
+	// stuck because something could not be read.
 	stuck
-	// waits, the message says for what.
 	waits
 )
 
-// verdict is where a step stands and what is to be done.
+// verdict is the state of a step and the next action.
 type verdict struct {
 	outcome outcome
 	message string
-	// failed is true if what is waited for does not pass by itself.
+	// failed is true if what is waited for does not resolve by itself.
 	failed bool
-	// act is what is done while the step waits; nil if nothing is.
+	// act is done while the step waits; optional.
 	act func(*Decision)
-	// wake is when time alone would change the verdict, beside the limit; 0 is never.
+	// wake is when time alone would change the verdict, apart from the limit; 0 is never.
 	wake time.Duration
 }
 
-// open tells whether the step holds those behind it.
-func (v verdict) open() bool { return v.outcome == waits || v.outcome == stuck }
+// isOpen reports whether the step blocks later steps.
+func (v verdict) isOpen() bool { return v.outcome == waits || v.outcome == stuck }
 
-// delete settles one step after the other.
-func (p *pass) delete() {
+func (p *planner) delete() {
 	p.observe()
 	p.decision.Status.Phase = v1alpha1.MachineDeleting
 	if p.decision.Status.Deletion == nil {
@@ -78,24 +69,24 @@ func (p *pass) delete() {
 	}
 	for _, s := range steps {
 		v := s.look(p)
-		if v.open() && p.begin(s) {
+		if v.isOpen() && p.start(s) {
 			p.decision.Step = s.name
 			p.setDeleting(s, v)
 			return
 		}
-		if s.tell != nil && v.outcome != settled {
-			s.tell(p, v)
+		if s.report != nil && v.outcome != settled {
+			s.report(p, v)
 		}
-		if v.open() {
-			p.hold(s, v)
+		if v.isOpen() {
+			p.carryOut(s, v)
 			return
 		}
 	}
 	p.finish()
 }
 
-// begin records the beginning of a step; it is false if that was recorded before.
-func (p *pass) begin(s step) bool {
+// start records the start of a step. It returns false if that was recorded before.
+func (p *planner) start(s step) bool {
 	began := s.began(p.decision.Status.Deletion)
 	if *began != nil {
 		return false
@@ -105,8 +96,7 @@ func (p *pass) begin(s step) bool {
 	return true
 }
 
-// hold does what is to be done in the step that is open.
-func (p *pass) hold(s step, v verdict) {
+func (p *planner) carryOut(s step, v verdict) {
 	p.decision.Step = s.name
 	p.setDeleting(s, v)
 	if v.act != nil {
@@ -121,8 +111,7 @@ func (p *pass) hold(s step, v verdict) {
 	}
 }
 
-// end is when a step that has begun is given up.
-func (p *pass) end(s step) (end time.Time, limited bool) {
+func (p *planner) end(s step) (end time.Time, limited bool) {
 	began := *s.began(p.decision.Status.Deletion)
 	if began == nil || s.limit == nil || s.limit(p.Machine) == 0 {
 		return time.Time{}, false
@@ -130,17 +119,15 @@ func (p *pass) end(s step) (end time.Time, limited bool) {
 	return p.since(began).Add(s.limit(p.Machine)), true
 }
 
-// since is from when a limit counts. No step begins before the deletion does,
-// whatever was written down before.
-func (p *pass) since(began *metav1.Time) time.Time {
+// since returns the start of a limit, but no earlier than the deletion.
+func (p *planner) since(began *metav1.Time) time.Time {
 	if deleted := p.Machine.DeletionTimestamp; deleted != nil && began.Before(deleted) {
 		return deleted.Time
 	}
 	return began.Time
 }
 
-// setDeleting says in which step the deletion is, what it waits for and since when.
-func (p *pass) setDeleting(s step, v verdict) {
+func (p *planner) setDeleting(s step, v verdict) {
 	var text strings.Builder
 	text.WriteString(s.title(p))
 	if began := *s.began(p.decision.Status.Deletion); began != nil {
@@ -148,7 +135,7 @@ func (p *pass) setDeleting(s step, v verdict) {
 		text.WriteString(" since " + phrase.Time(began.Time))
 	}
 	if end, limited := p.end(s); limited {
-		fmt.Fprintf(&text, ", until %s at the longest", phrase.Time(end))
+		fmt.Fprintf(&text, ", until %s at the latest", phrase.Time(end))
 	}
 	if v.message == "" {
 		text.WriteString(".")
@@ -158,10 +145,9 @@ func (p *pass) setDeleting(s step, v verdict) {
 	p.set(v1alpha1.ConditionDeleting, metav1.ConditionTrue, string(s.name), text.String())
 }
 
-// finish lets the Machine go.
-func (p *pass) finish() {
+func (p *planner) finish() {
 	p.decision.Step = StepDone
-	message := "Everything is gone."
+	message := "Deletion completed."
 	if len(p.left) > 0 {
 		message = "Left behind: " + strings.Join(p.left, " ")
 	}
@@ -169,25 +155,23 @@ func (p *pass) finish() {
 	p.decision.DropFinalizer = true
 }
 
-// began is when the steps began, as it was recorded.
-func (p *pass) began() v1alpha1.MachineDeletionStatus {
+func (p *planner) began() v1alpha1.MachineDeletionStatus {
 	if p.Machine.Status.Deletion == nil {
 		return v1alpha1.MachineDeletionStatus{}
 	}
 	return *p.Machine.Status.Deletion
 }
 
-// expired tells whether a step has used up its time; one without limit never does, nor
-// does any while the clock is skewed.
-func (p *pass) expired(began *metav1.Time, limit time.Duration) bool {
+// expired reports whether a step has used up its limit, which is never so while the clock is
+// skewed.
+func (p *planner) expired(began *metav1.Time, limit time.Duration) bool {
 	return !p.ClockSkewed && p.overAt(p.Now, began, limit)
 }
 
-func (p *pass) overAt(at time.Time, began *metav1.Time, limit time.Duration) bool {
+func (p *planner) overAt(at time.Time, began *metav1.Time, limit time.Duration) bool {
 	return began != nil && limit > 0 && !at.Before(p.since(began).Add(limit))
 }
 
-// seconds is a limit of the API: 0 is none.
 func seconds(limit *int32) time.Duration {
 	if limit == nil || *limit < 0 {
 		return 0
@@ -195,8 +179,7 @@ func seconds(limit *int32) time.Duration {
 	return time.Duration(*limit) * time.Second
 }
 
-// excluded tells whether an annotation leaves out a step.
-func (p *pass) excluded(annotation string) bool {
+func (p *planner) excluded(annotation string) bool {
 	_, present := p.Machine.Annotations[annotation]
 	return present
 }

@@ -14,33 +14,32 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/volume"
 )
 
-// namedPods is how many pods a message of ours names.
 const namedPods = 3
 
 // detachStep is phases 5 and 6 of the deletion-process page.
 var detachStep = step{
-	name:  StepVolumeDetach,
-	title: func(p *pass) string { return "Waiting for the volumes of " + p.nodeName() },
-	look:  (*pass).lookDetach,
-	tell:  (*pass).tellDetach,
-	began: func(d *v1alpha1.MachineDeletionStatus) **metav1.Time { return &d.WaitForNodeVolumeDetachStartTime },
-	limit: detachLimit,
+	name:   StepVolumeDetach,
+	title:  func(p *planner) string { return "Waiting for the volumes of " + p.nodeName() },
+	look:   (*planner).lookDetach,
+	report: (*planner).reportDetach,
+	began:  func(d *v1alpha1.MachineDeletionStatus) **metav1.Time { return &d.WaitForNodeVolumeDetachStartTime },
+	limit:  detachLimit,
 }
 
 func detachLimit(m *v1alpha1.Machine) time.Duration {
 	return seconds(m.Spec.Deletion.NodeVolumeDetachTimeoutSeconds)
 }
 
-func (p *pass) lookDetach() verdict {
-	if p.detached() {
+func (p *planner) lookDetach() verdict {
+	if p.isDetached() {
 		return verdict{}
 	}
-	p.decision.NodeMissing = p.absent()
-	if why := p.unwaited(); why != "" {
-		return verdict{outcome: skipped, message: "Volumes are not waited for: " + why}
+	p.decision.NodeMissing = p.isAbsent()
+	if why := p.skipDetach(); why != "" {
+		return verdict{outcome: skipped, message: "Not waiting for volumes: " + why}
 	}
 	over := p.expired(p.began().WaitForNodeVolumeDetachStartTime, detachLimit(p.Machine))
-	if problem := cmp.Or(p.unclear, p.sight.problem(), p.VolumesProblem); problem != "" {
+	if problem := cmp.Or(p.unclear, p.node.problem(), p.VolumesProblem); problem != "" {
 		if over {
 			return verdict{outcome: timedOut, message: problem}
 		}
@@ -49,7 +48,7 @@ func (p *pass) lookDetach() verdict {
 	w := p.attached()
 	switch {
 	case w.Done:
-		return verdict{outcome: done, message: fmt.Sprintf("No volume is attached to %s that matters.%s", p.nodeName(), w.note)}
+		return verdict{outcome: done, message: fmt.Sprintf("No relevant volume is attached to %s.%s", p.nodeName(), w.note)}
 	case over:
 		return verdict{outcome: timedOut, message: w.Message + w.note}
 	default:
@@ -61,46 +60,42 @@ func (p *pass) lookDetach() verdict {
 	}
 }
 
-// unwaited is why nobody waits for volumes although nothing went wrong; empty if
-// somebody does.
-func (p *pass) unwaited() string {
+// skipDetach returns the reason why volumes are not waited for, although nothing failed.
+func (p *planner) skipDetach() string {
 	switch {
 	case p.untouchable != "":
 		return p.untouchable
 	case p.excluded(v1alpha1.ExcludeWaitForNodeVolumeDetachAnnotation):
 		return fmt.Sprintf("Annotation %s is set.", v1alpha1.ExcludeWaitForNodeVolumeDetachAnnotation)
 	case p.leftControlPlane():
-		return "The KubeadmControlPlane has taken the Node out of the control plane: its pre-terminate hook is gone."
+		return "The KubeadmControlPlane has removed its pre-terminate hook, so the Node has left the control plane."
 	case p.instance() != "":
 		return p.instance()
-	case p.sight.missing():
-		return p.sight.message
-	case p.sight.node != nil && podclass.Unreachable(p.sight.node):
+	case p.node.missing():
+		return p.node.message
+	case p.node.node != nil && podclass.Unreachable(p.node.node):
 		return p.nodeName() + " is unreachable."
 	default:
 		return ""
 	}
 }
 
-// detached tells whether the wait was over before: a step behind it has begun.
-func (p *pass) detached() bool {
+// isDetached reports whether the wait is over because a later step has begun.
+func (p *planner) isDetached() bool {
 	return p.began().PreTerminateHookWaitStartTime != nil || p.began().InfrastructureDeletionStartTime != nil || p.terminated()
 }
 
-// attached is what becomes of the volumes.
 type attached struct {
 	volume.Decision
-	// note says what else there is to know of them.
 	note string
-	// late are pods that came after the drain: while they are there, their volumes
-	// are never detached.
+	// late are pods that came after the drain. Their volumes are not detached while they are there.
 	late nodedrain.Decision
 }
 
-// attached decides on the volumes. Whose they are is known only while pods can be read.
-func (p *pass) attached() (w attached) {
+// attached decides on the volumes. Their pods are only known while pods can be read.
+func (p *planner) attached() (w attached) {
 	s := p.Volumes
-	s.Node, s.Problem = p.sight.node, cmp.Or(p.DrainProblem, s.Problem)
+	s.Node, s.Problem = p.node.node, cmp.Or(p.DrainProblem, s.Problem)
 	drain, left := nodedrain.Decision{}, ""
 	if p.DrainProblem == "" {
 		drain = p.pods()
@@ -111,19 +106,19 @@ func (p *pass) attached() (w attached) {
 	case left == "":
 	case p.leftPods():
 		s.Ignored = slices.Concat(drain.Skipped, drain.Left())
-		w.note = "\nNobody waits for the volumes of pods that were still there when the drain was given up: " + left
+		w.note = "\nNot waiting for the volumes of pods that remained after the drain: " + left
 	case p.excluded(v1alpha1.ExcludeNodeDrainingAnnotation):
-		w.note = fmt.Sprintf("\nThe pods that use them may never leave, because annotation %s is set. Annotation %s leaves out this wait, too.",
+		w.note = fmt.Sprintf("\nThe pods that use them may never leave because annotation %s is set. To skip this wait, set annotation %s.",
 			v1alpha1.ExcludeNodeDrainingAnnotation, v1alpha1.ExcludeWaitForNodeVolumeDetachAnnotation)
 	case p.began().NodeDrainStartTime != nil && len(preDrainHooks(p.Machine)) == 0:
-		w.late, w.note = drain, "\nPods that came after the drain have to leave, too: "+left
+		w.late, w.note = drain, "\nEvicting pods that came after the drain: "+left
 	}
 	w.Decision = volume.Decide(s)
 	return w
 }
 
-// leftPods tells whether the drain had to leave pods because its time was over.
-func (p *pass) leftPods() bool {
+// leftPods reports whether the drain left pods behind because it timed out.
+func (p *planner) leftPods() bool {
 	drain, limit := p.began().NodeDrainStartTime, drainLimit(p.Machine)
 	if ended := p.began().WaitForNodeVolumeDetachStartTime; ended != nil {
 		return p.overAt(ended.Time, drain, limit)
@@ -131,7 +126,7 @@ func (p *pass) leftPods() bool {
 	return p.expired(drain, limit)
 }
 
-func (p *pass) tellDetach(v verdict) {
+func (p *planner) reportDetach(v verdict) {
 	status, reason, message := metav1.ConditionFalse, v1alpha1.ReasonWaitingForVolumeDetach, v.message
 	switch v.outcome {
 	case done:
@@ -140,7 +135,7 @@ func (p *pass) tellDetach(v verdict) {
 		reason = v1alpha1.ReasonSkipped
 	case timedOut:
 		reason = v1alpha1.ReasonTimedOut
-		message = fmt.Sprintf("Waiting for the volumes of %s was given up after %s (nodeVolumeDetachTimeoutSeconds). %s",
+		message = fmt.Sprintf("Gave up waiting for the volumes of %s after %s (nodeVolumeDetachTimeoutSeconds). %s",
 			p.nodeName(), detachLimit(p.Machine), v.message)
 	case stuck:
 		status, reason = metav1.ConditionUnknown, v1alpha1.ReasonUnknown

@@ -8,8 +8,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// tellFailure says where the Machine stands what could not be done there.
-func (p *pass) tellFailure() {
+func (p *planner) reportFailure() {
 	if p.Failure == "" {
 		return
 	}
@@ -23,6 +22,6 @@ func (p *pass) tellFailure() {
 		condition = v1alpha1.ConditionInfrastructureReady
 	}
 	if c := meta.FindStatusCondition(p.decision.Status.Conditions, condition); c != nil {
-		p.set(condition, c.Status, c.Reason, fmt.Sprintf("%s The last try has failed and is made again: %s", c.Message, p.Failure))
+		p.set(condition, c.Status, c.Reason, fmt.Sprintf("%s The last attempt failed and will be retried: %s", c.Message, p.Failure))
 	}
 }

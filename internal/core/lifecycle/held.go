@@ -10,15 +10,15 @@ import (
 // preDrainHooksStep is phase 2 of the deletion-process page. Hooks never time out.
 var preDrainHooksStep = step{
 	name:  StepPreDrainHook,
-	title: func(*pass) string { return "Waiting for pre-drain hooks" },
-	look:  (*pass).lookPreDrain,
+	title: func(*planner) string { return "Waiting for pre-drain hooks" },
+	look:  (*planner).lookPreDrain,
 	began: func(d *v1alpha1.MachineDeletionStatus) **metav1.Time { return &d.PreDrainHookWaitStartTime },
 }
 
-// lookPreDrain waits for the hooks until the drain that they hold up is over: one
-// that turns up while pods leave holds the rest of them.
-func (p *pass) lookPreDrain() verdict {
-	if hooks := preDrainHooks(p.Machine); len(hooks) > 0 && p.untouchable == "" && !p.drained() {
+// lookPreDrain waits for hooks until the drain is over: a hook that is added while pods leave holds
+// the rest of them.
+func (p *planner) lookPreDrain() verdict {
+	if hooks := preDrainHooks(p.Machine); len(hooks) > 0 && p.untouchable == "" && !p.isDrained() {
 		return verdict{outcome: waits, message: nodedrain.List(hooks, namedHooks)}
 	}
 	return verdict{}
@@ -27,28 +27,27 @@ func (p *pass) lookPreDrain() verdict {
 // preTerminateHooksStep is phase 7 of the deletion-process page.
 var preTerminateHooksStep = step{
 	name:  StepPreTerminateHook,
-	title: func(*pass) string { return "Waiting for pre-terminate hooks" },
-	look:  (*pass).lookPreTerminate,
+	title: func(*planner) string { return "Waiting for pre-terminate hooks" },
+	look:  (*planner).lookPreTerminate,
 	began: func(d *v1alpha1.MachineDeletionStatus) **metav1.Time { return &d.PreTerminateHookWaitStartTime },
 }
 
-// lookPreTerminate waits for the hooks, also of a Machine that has no Node or no
-// infrastructure, until we have begun to delete what they hold.
-func (p *pass) lookPreTerminate() verdict {
+// lookPreTerminate waits for hooks, also of a Machine without Node or infrastructure, until the
+// deletion of the infrastructure has begun.
+func (p *planner) lookPreTerminate() verdict {
 	if hooks := preTerminateHooks(p.Machine); len(hooks) > 0 && !p.terminating() {
 		return verdict{outcome: waits, message: nodedrain.List(hooks, namedHooks)}
 	}
 	return verdict{}
 }
 
-// terminating tells whether the infrastructure goes or is gone because of us.
-func (p *pass) terminating() bool {
+// terminating reports whether we are deleting or have deleted the infrastructure.
+func (p *planner) terminating() bool {
 	r := p.Infrastructure
 	going := r.missing() || r.Object != nil && r.Object.Deleting
 	return p.terminated() || p.began().InfrastructureDeletionStartTime != nil && going
 }
 
-// terminated tells whether the deletion has come past the infrastructure.
-func (p *pass) terminated() bool {
+func (p *planner) terminated() bool {
 	return p.began().BootstrapDeletionStartTime != nil || p.began().NodeDeletionStartTime != nil
 }

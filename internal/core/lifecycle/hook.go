@@ -15,24 +15,19 @@ import (
 )
 
 const (
-	// namedHooks is how many hooks a message names.
 	namedHooks = 5
-	// maxOwner is how many bytes are shown of an owner. A typed one has no more,
-	// but an annotation may hold a whole book.
+	// maxOwner limits the owner of an annotation; the field of typed hooks has the same limit.
 	maxOwner = 512
 )
 
-// preCreateHooks are in front of the creation; there are no annotations for it.
 func preCreateHooks(m *v1alpha1.Machine) []string {
 	return typedHooks(m.Spec.LifecycleHooks.PreCreate)
 }
 
-// preDrainHooks are in front of the drain.
 func preDrainHooks(m *v1alpha1.Machine) []string {
 	return append(typedHooks(m.Spec.LifecycleHooks.PreDrain), annotatedHooks(m, v1alpha1.PreDrainHookAnnotationPrefix)...)
 }
 
-// preTerminateHooks are in front of the deletion of the infrastructure.
 func preTerminateHooks(m *v1alpha1.Machine) []string {
 	return append(typedHooks(m.Spec.LifecycleHooks.PreTerminate), annotatedHooks(m, v1alpha1.PreTerminateHookAnnotationPrefix)...)
 }
@@ -45,7 +40,6 @@ func typedHooks(hooks []v1alpha1.LifecycleHook) []string {
 	return names
 }
 
-// annotatedHooks are the annotations whose key begins with the prefix.
 func annotatedHooks(m *v1alpha1.Machine, prefix string) []string {
 	var names []string
 	for key, owner := range m.Annotations {
@@ -56,32 +50,28 @@ func annotatedHooks(m *v1alpha1.Machine, prefix string) []string {
 	return names
 }
 
-// heldBy says which hooks hold the Machine, sorted.
 func heldBy(point string, hooks []string) string {
-	return fmt.Sprintf("Held by %s hooks: %s", point, nodedrain.List(hooks, namedHooks))
+	return fmt.Sprintf("Waiting for %s hooks: %s", point, nodedrain.List(hooks, namedHooks))
 }
 
-// oneLine makes a foreign text fit into a list.
 func oneLine(text string) string {
 	return excerpt.Of(strings.Join(strings.Fields(text), " "), maxOwner)
 }
 
-// recordHookSeen remembers the pre-terminate hook of a KubeadmControlPlane.
-func (p *pass) recordHookSeen() {
+// recordHookSeen records the pre-terminate hook of a KubeadmControlPlane.
+func (p *planner) recordHookSeen() {
 	if _, present := p.Machine.Annotations[v1alpha1.ControlPlaneHookAnnotation]; present && !p.Machine.Status.ControlPlaneHookSeen {
 		p.decision.Status.ControlPlaneHookSeen, p.decision.Record = true, true
 	}
 }
 
-// leftControlPlane tells whether the KubeadmControlPlane of the Machine has taken
-// its Node out of the control plane: its hook was seen and is gone. The Node's
-// kubelet may have no API server to talk to then.
-func (p *pass) leftControlPlane() bool {
+// leftControlPlane reports whether the KubeadmControlPlane has removed the Node from the control
+// plane: its hook was seen and is gone. The kubelet may have no API server then.
+func (p *planner) leftControlPlane() bool {
 	_, present := p.Machine.Annotations[v1alpha1.ControlPlaneHookAnnotation]
 	return p.Machine.Status.ControlPlaneHookSeen && !present && ownedByKubeadm(p.Machine)
 }
 
-// kubeadm is the KubeadmControlPlane of Cluster API, in any version.
 var kubeadm = schema.GroupKind{Group: "controlplane.cluster.x-k8s.io", Kind: "KubeadmControlPlane"}
 
 func ownedByKubeadm(m *v1alpha1.Machine) bool {

@@ -11,22 +11,19 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/nodedrain"
 )
 
-// goneForGood is the way out for whoever has lost a cluster.
-const goneForGood = "If it is gone for good, the annotations " + v1alpha1.ExcludeNodeDrainingAnnotation + " and " +
-	v1alpha1.ExcludeWaitForNodeVolumeDetachAnnotation + " let the Machine be deleted."
+const goneForGood = "If the cluster is lost, set annotations " + v1alpha1.ExcludeNodeDrainingAnnotation + " and " +
+	v1alpha1.ExcludeWaitForNodeVolumeDetachAnnotation + " to delete the Machine."
 
-// namedNodes is how many Nodes a message names.
 const namedNodes = 5
 
-// sight is what is known of the Machine's Node. Without a node, either it is
-// missing, or there is a problem.
-type sight struct {
+// observedNode is the Node of the Machine. Without a node it is either missing or there is a
+// problem.
+type observedNode struct {
 	state
 	node *corev1.Node
 }
 
-// missing tells whether there is known to be no Node.
-func (s sight) missing() bool {
+func (s observedNode) missing() bool {
 	switch s.reason {
 	case v1alpha1.ReasonNotFound, v1alpha1.ReasonNotReady, v1alpha1.ReasonNotOwned:
 		return true
@@ -34,65 +31,62 @@ func (s sight) missing() bool {
 	return false
 }
 
-// absent tells whether there is known to be no Node of the Machine's providerID.
-func (p *pass) absent() bool {
-	return p.Machine.Spec.ProviderID != "" && p.sight.missing() && p.sight.reason != v1alpha1.ReasonNotOwned
+// isAbsent reports whether no Node has the providerID of the Machine.
+func (p *planner) isAbsent() bool {
+	return p.Machine.Spec.ProviderID != "" && p.node.missing() && p.node.reason != v1alpha1.ReasonNotOwned
 }
 
-// problem is why nobody knows; empty if somebody does.
-func (s sight) problem() string {
+// problem returns why the Node is unknown, if it is.
+func (s observedNode) problem() string {
 	if s.node != nil || s.missing() {
 		return ""
 	}
 	return s.message
 }
 
-// advised adds the way out to what holds a step of a Machine in another cluster,
-// if that cannot be read.
-func (p *pass) advised(problem string) string {
+// advised adds a way out if the cluster of the Machine cannot be read.
+func (p *planner) advised(problem string) string {
 	c := p.Cluster.Object
-	if p.NodesProblem == "" || c == nil || c.Spec.KubeconfigSecretRef == nil || problem != p.sight.problem() {
+	if p.NodesProblem == "" || c == nil || c.Spec.KubeconfigSecretRef == nil || problem != p.node.problem() {
 		return problem
 	}
-	return problem + "\nGet the cluster back, or correct its kubeconfig. " + goneForGood
+	return problem + "\nRestore the cluster or correct its kubeconfig. " + goneForGood
 }
 
-// look finds the Machine's Node: the one that has its providerID. What is in
-// status.nodeRef only says which one that was.
-func (p *pass) look() sight {
+// findNode finds the Node by providerID. status.nodeRef only tells which one it was.
+func (p *planner) findNode() observedNode {
 	ref, id := p.Machine.Status.NodeRef, p.Machine.Spec.ProviderID
 	switch {
 	case id == "" && p.deleting() && p.Infrastructure.Problem != "":
-		return unseen(v1alpha1.ReasonUnknown, "The Machine has no providerID yet, and %s could not be read, so nobody knows whether there is a Node: %s",
+		return withoutNode(v1alpha1.ReasonUnknown, "Cannot determine the Node because the Machine has no providerID and %s could not be read: %s",
 			p.infrastructureName(), p.Infrastructure.Problem)
 	case id == "" && ref != nil:
-		return unseen(v1alpha1.ReasonUnknown, "Nobody knows whether Node %s is the Machine's, because the Machine has no providerID. "+
-			"Set spec.providerID to what the Node has, if it is.", ref.Name)
+		return withoutNode(v1alpha1.ReasonUnknown, "Cannot determine whether Node %s belongs to the Machine, which has no providerID. "+
+			"If it does, set spec.providerID to that of the Node.", ref.Name)
 	case id == "":
-		return unseen(v1alpha1.ReasonNotReady, "The Machine has no providerID, so it has no Node.")
+		return withoutNode(v1alpha1.ReasonNotReady, "The Machine has no providerID, so it has no Node.")
 	case p.Cluster.missing():
-		return unseen(v1alpha1.ReasonUnknown, "%s does not exist, so nobody knows whether there is a Node. Create the Cluster. %s", p.cluster(), goneForGood)
+		return withoutNode(v1alpha1.ReasonUnknown, "Cannot determine the Node because %s does not exist. Create the Cluster. %s", p.cluster(), goneForGood)
 	case ref != nil && p.NodesUnneeded:
-		return unseen(v1alpha1.ReasonReady, "Node %s.", ref.Name)
+		return withoutNode(v1alpha1.ReasonReady, "Node %s.", ref.Name)
 	case p.NodesProblem != "":
-		return unseen(v1alpha1.ReasonUnknown, "Nodes could not be read: %s", p.NodesProblem)
+		return withoutNode(v1alpha1.ReasonUnknown, "Nodes could not be read: %s", p.NodesProblem)
 	default:
-		return p.lookByProviderID(id)
+		return p.findByProviderID(id)
 	}
 }
 
-func unseen(reason, format string, args ...any) sight {
-	return sight{state: state{reason, fmt.Sprintf(format, args...)}}
+func withoutNode(reason, format string, args ...any) observedNode {
+	return observedNode{state: state{reason, fmt.Sprintf(format, args...)}}
 }
 
-func seen(node *corev1.Node) sight {
-	return sight{state{v1alpha1.ReasonReady, fmt.Sprintf("Node %s.", node.Name)}, node}
+func withNode(node *corev1.Node) observedNode {
+	return observedNode{state{v1alpha1.ReasonReady, fmt.Sprintf("Node %s.", node.Name)}, node}
 }
 
-// lookByProviderID finds the Node. Of several that have the providerID it is the
-// one that the Machine had. A Node of that name has another UID if the same host
-// has registered again.
-func (p *pass) lookByProviderID(id string) sight {
+// findByProviderID prefers the earlier Node of the Machine if several have the providerID. It has
+// another UID if the host registered again.
+func (p *planner) findByProviderID(id string) observedNode {
 	nodes := Own(p.Machine, p.Nodes)
 	if ref := p.Machine.Status.NodeRef; ref != nil && ref.UID != "" {
 		for _, same := range []func(*corev1.Node) bool{
@@ -100,68 +94,68 @@ func (p *pass) lookByProviderID(id string) sight {
 			func(node *corev1.Node) bool { return node.Name == ref.Name },
 		} {
 			if n := slices.IndexFunc(nodes, same); n >= 0 {
-				return seen(nodes[n])
+				return withNode(nodes[n])
 			}
 		}
 	}
 	switch len(nodes) {
 	case 0:
-		return p.lookInVain(id)
+		return p.explainMissing(id)
 	case 1:
-		return p.lookUnclaimed(nodes[0])
+		return p.unlessClaimed(nodes[0])
 	}
 	var names []string
 	for _, node := range nodes {
 		names = append(names, node.Name)
 	}
-	return unseen(v1alpha1.ReasonAmbiguous, "%d Nodes have the providerID %s: %s. Delete those that are not the Machine's.",
+	return withoutNode(v1alpha1.ReasonAmbiguous, "%d Nodes have providerID %s: %s. Delete those that do not belong to the Machine.",
 		len(nodes), id, nodedrain.List(names, namedNodes))
 }
 
-// lookInVain tells a Node that is gone from one that never was, and from one that
-// only has its name.
-func (p *pass) lookInVain(id string) sight {
+// explainMissing distinguishes a Node that is gone, one that never existed and one that only has
+// the same name.
+func (p *planner) explainMissing(id string) observedNode {
 	ref := p.Machine.Status.NodeRef
 	switch {
 	case ref == nil && !p.deleting():
-		return unseen(v1alpha1.ReasonNotReady, "No Node has the providerID %s yet.", id)
+		return withoutNode(v1alpha1.ReasonNotReady, "No Node has providerID %s yet.", id)
 	case ref == nil:
-		return unseen(v1alpha1.ReasonNotReady, "No Node has the providerID %s, and the Machine never had one.", id)
+		return withoutNode(v1alpha1.ReasonNotReady, "No Node has providerID %s, and the Machine never had one.", id)
 	}
 	for _, node := range p.Nodes {
 		switch {
 		case node.Name != ref.Name:
 		case node.Spec.ProviderID == "":
-			return unseen(v1alpha1.ReasonUnknown, "Node %s has no providerID, so nobody knows whether it is still the Machine's. Delete it if it is not.", ref.Name)
+			return withoutNode(v1alpha1.ReasonUnknown, "Cannot determine whether Node %s, which has no providerID, still belongs to the Machine. If it does not, delete it.", ref.Name)
 		default:
-			return unseen(v1alpha1.ReasonNotFound, "Node %s of UID %s is gone; the Node of that name that is there now has UID %s and providerID %q, not %q, and is not the Machine's.",
+			return withoutNode(v1alpha1.ReasonNotFound, "Node %s with UID %s no longer exists. The Node that now has its name, with UID %s and providerID %q instead of %q, does not belong to the Machine.",
 				ref.Name, cmp.Or(string(ref.UID), "unknown"), node.UID, node.Spec.ProviderID, id)
 		}
 	}
-	return unseen(v1alpha1.ReasonNotFound, "Node %s, which the Machine had, does not exist any more.", ref.Name)
+	return withoutNode(v1alpha1.ReasonNotFound, "Node %s of the Machine no longer exists.", ref.Name)
 }
 
-// Own returns those Nodes that have the Machine's providerID.
+// Own returns the Nodes with the providerID of the Machine.
 func Own(m *v1alpha1.Machine, nodes []*corev1.Node) []*corev1.Node {
 	return slices.DeleteFunc(slices.Clone(nodes), func(node *corev1.Node) bool {
 		return m.Spec.ProviderID == "" || node.Spec.ProviderID != m.Spec.ProviderID
 	})
 }
 
-// lookUnclaimed leaves a Node alone that another Machine has.
-func (p *pass) lookUnclaimed(node *corev1.Node) sight {
+// unlessClaimed returns the Node unless it belongs to another Machine.
+func (p *planner) unlessClaimed(node *corev1.Node) observedNode {
 	for _, sibling := range p.Siblings {
 		if ref := sibling.Status.NodeRef; ref != nil && ref.UID == node.UID {
-			return unseen(v1alpha1.ReasonNotOwned, "Node %s has the providerID %s, but is the Node of Machine %s, so it is neither drained nor deleted.",
+			return withoutNode(v1alpha1.ReasonNotOwned, "Node %s has providerID %s but belongs to Machine %s, so it is neither drained nor deleted.",
 				node.Name, node.Spec.ProviderID, sibling.Name)
 		}
 	}
-	return seen(node)
+	return withNode(node)
 }
 
-// recordNode remembers the Node before anything relies on it.
-func (p *pass) recordNode() {
-	node, ref := p.sight.node, p.Machine.Status.NodeRef
+// recordNode records the Node before anything relies on it.
+func (p *planner) recordNode() {
+	node, ref := p.node.node, p.Machine.Status.NodeRef
 	if node == nil || ref != nil && ref.UID == node.UID {
 		return
 	}
@@ -169,12 +163,12 @@ func (p *pass) recordNode() {
 	p.decision.Record = true
 }
 
-// touch says why the Node is neither drained nor deleted, or why nobody knows.
-func (p *pass) touch() (untouchable, unclear string) {
+// whyUntouchable returns why the Node is neither drained nor deleted, or why that is unclear.
+func (p *planner) whyUntouchable() (untouchable, unclear string) {
 	cluster := p.Cluster.Object
 	switch {
-	case p.sight.missing() && p.Machine.Status.NodeRef == nil:
-		return p.sight.message, ""
+	case p.node.missing() && p.Machine.Status.NodeRef == nil:
+		return p.node.message, ""
 	case cluster == nil: // That is why nothing is known of the Node, either.
 		return "", ""
 	case cluster.DeletionTimestamp != nil:
@@ -184,15 +178,15 @@ func (p *pass) touch() (untouchable, unclear string) {
 	case !cluster.Spec.ControlPlane.ExternallyManaged && p.controlPlaneLost():
 		return fmt.Sprintf("No other control-plane Machine of %s is left.", p.cluster()), ""
 	case p.ControlPlane != nil && p.ControlPlane.Problem != "":
-		return "", fmt.Sprintf("Nobody knows whether the control plane of %s is being deleted: %s", p.cluster(), p.ControlPlane.Problem)
+		return "", fmt.Sprintf("Cannot determine whether the control plane of %s is being deleted: %s", p.cluster(), p.ControlPlane.Problem)
 	default:
 		return "", ""
 	}
 }
 
-// controlPlaneLost tells whether the Cluster had control-plane Machines and none
-// is left but this one. One that is being deleted does not count.
-func (p *pass) controlPlaneLost() bool {
+// controlPlaneLost reports whether this is the last of the control-plane Machines that the Cluster
+// had. Machines that are being deleted do not count.
+func (p *planner) controlPlaneLost() bool {
 	had := p.Cluster.Object.Status.ControlPlaneMachinesSeen || InControlPlane(p.Machine)
 	for _, sibling := range p.Siblings {
 		if !InControlPlane(sibling) {
@@ -206,7 +200,7 @@ func (p *pass) controlPlaneLost() bool {
 	return had
 }
 
-// InControlPlane tells whether a Machine is labelled as one of its Cluster's control plane.
+// InControlPlane reports whether a Machine is labelled as part of the control plane.
 func InControlPlane(m *v1alpha1.Machine) bool {
 	_, labelled := m.Labels[v1alpha1.ControlPlaneLabel]
 	return labelled

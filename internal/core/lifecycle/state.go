@@ -8,13 +8,11 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// state is how far something has come that the Machine needs. What is decided
-// from it and what is told of it are the same.
+// state is the progress of a prerequisite, for decisions and conditions alike.
 type state struct {
 	reason, message string
 }
 
-// ready tells whether it is there.
 func (s state) ready() bool { return s.reason == v1alpha1.ReasonReady }
 
 func (s state) status() metav1.ConditionStatus {
@@ -27,55 +25,51 @@ func (s state) status() metav1.ConditionStatus {
 	return metav1.ConditionFalse
 }
 
-// bootstrapState is how far the bootstrap data is.
-func (p *pass) bootstrapState() state {
+func (p *planner) bootstrapState() state {
 	if p.Bootstrap == nil {
 		return state{v1alpha1.ReasonReady, "The Machine names no bootstrap config."}
 	}
 	name := p.bootstrapName()
 	if p.Bootstrap.missing() && p.created() && !p.deleting() && p.Machine.Spec.ProviderID != "" {
-		return state{v1alpha1.ReasonReady, name + " is gone, but its data is not needed any more."}
+		return state{v1alpha1.ReasonReady, name + " no longer exists and is no longer needed."}
 	}
 	s := external(name, *p.Bootstrap)
 	if s.ready() && p.Bootstrap.Object.DataSecretName == "" {
-		return state{v1alpha1.ReasonNotReady, name + " is ready, but has no status.dataSecretName."}
+		return state{v1alpha1.ReasonNotReady, name + " is ready but has no status.dataSecretName."}
 	}
 	return s
 }
 
-// infrastructureState is how far the infrastructure is.
-func (p *pass) infrastructureState() state {
+func (p *planner) infrastructureState() state {
 	name, made := p.infrastructureName(), p.Machine.Spec.ProviderID
 	s := external(name, p.Infrastructure)
 	switch e := p.Infrastructure.Object; {
 	case p.infrastructureLost():
-		return state{v1alpha1.ReasonNotFound, name + " is gone, although the Machine is made of it. Delete the Machine."}
+		return state{v1alpha1.ReasonNotFound, name + " no longer exists. Delete the Machine."}
 	case !s.ready():
 		return s
 	case e.ProviderID == "":
-		return state{v1alpha1.ReasonNotReady, name + " is ready, but has no spec.providerID."}
+		return state{v1alpha1.ReasonNotReady, name + " is ready but has no spec.providerID."}
 	case made != "" && made != e.ProviderID:
-		return state{v1alpha1.ReasonNotReady, fmt.Sprintf("%s has the providerID %s, but the Machine %s. Only the owner of one of them can know which is right.",
+		return state{v1alpha1.ReasonNotReady, fmt.Sprintf("%s has providerID %s, but the Machine has %s. Correct one of them.",
 			name, e.ProviderID, made)}
 	default:
 		return s
 	}
 }
 
-// infrastructureLost tells whether the infrastructure is gone that the Machine
-// was made of.
-func (p *pass) infrastructureLost() bool {
+// infrastructureLost reports whether the infrastructure of a created Machine is gone.
+func (p *planner) infrastructureLost() bool {
 	return p.Infrastructure.missing() && !p.deleting() && p.created() && p.Machine.Spec.ProviderID != ""
 }
 
-// external is how far an object of somebody else's kind is.
 func external(name string, r Reading[External]) state {
 	switch e := r.Object; {
 	case r.Problem != "":
 		return state{v1alpha1.ReasonUnknown, fmt.Sprintf("%s could not be read: %s", name, r.Problem)}
 	case e == nil:
 		return state{v1alpha1.ReasonNotFound, name + " does not exist."}
-	case e.foreign():
+	case e.isForeign():
 		return state{v1alpha1.ReasonNotOwned, fmt.Sprintf("%s is controlled by %s %s, so it is neither adopted nor deleted.",
 			name, e.Controller.Kind, e.Controller.Name)}
 	case e.Deleting:
@@ -85,7 +79,7 @@ func external(name string, r Reading[External]) state {
 	case e.Fault != "":
 		return state{v1alpha1.ReasonNotReady, fmt.Sprintf("%s cannot be used: %s", name, e.Fault)}
 	case !e.Owned:
-		return state{v1alpha1.ReasonNotReady, name + " does not belong to the Machine yet."}
+		return state{v1alpha1.ReasonNotReady, name + " is not owned by the Machine yet."}
 	case !e.Ready:
 		return state{v1alpha1.ReasonNotReady, name + " is not ready yet."}
 	default:
@@ -93,9 +87,13 @@ func external(name string, r Reading[External]) state {
 	}
 }
 
-func (p *pass) infrastructureName() string { return named(p.Machine, p.Machine.Spec.InfrastructureRef) }
+func (p *planner) infrastructureName() string {
+	return named(p.Machine, p.Machine.Spec.InfrastructureRef)
+}
 
-func (p *pass) bootstrapName() string { return named(p.Machine, *p.Machine.Spec.Bootstrap.ConfigRef) }
+func (p *planner) bootstrapName() string {
+	return named(p.Machine, *p.Machine.Spec.Bootstrap.ConfigRef)
+}
 
 func named(m *v1alpha1.Machine, ref v1alpha1.ObjectReference) string {
 	return fmt.Sprintf("%s %s/%s", ref.Kind, m.Namespace, ref.Name)

@@ -45,13 +45,13 @@ func TestABudgetThatFlapsIsToldOfOnceInASecond(t *testing.T) {
 	if writes > 6 {
 		t.Errorf("the status was written %d times in 4.5 seconds", writes)
 	}
-	if due := reconcile(); due <= 0 || due > wordsInterval {
+	if due := reconcile(); due <= 0 || due > messageInterval {
 		t.Errorf("what is not told yet is due in %s", due)
 	}
-	w.clock.Step(wordsInterval)
+	w.clock.Step(messageInterval)
 	reconcile()
 	stored, _ := read(w, record)
-	const want = "PodDisruptionBudget shop/web has to allow 2 disruptions for the pods that stay, and allows 1."
+	const want = "PodDisruptionBudget shop/web allows 1 of the 2 disruptions required by the pods that stay."
 	if got := meta.FindStatusCondition(stored.Status.Conditions, v1alpha1.ConditionLocked).Message; got != want {
 		t.Errorf("condition says %q, want %q", got, want)
 	}
