@@ -77,7 +77,7 @@ func (r *reconciler) observeAgents(ctx context.Context, g *group.Group, snapshot
 		var answers bool
 		answers, agents[i].AnswersUntil = r.answers(ctx, said[i], snapshot.Now)
 		heard := r.silences.hear(said[i].Name, answers, snapshot.Now)
-		agents[i].SilentSince, agents[i].Told = heard.since, heard.told
+		agents[i].SilentSince, agents[i].Reported = heard.since, heard.told
 	})
 	snapshot.Runners.Agents = make(map[string]maintenance.Agent, len(said))
 	for i, object := range said {

@@ -19,19 +19,17 @@ import (
 )
 
 const (
-	// AgentPatience is for how long an agent may be silent before that is told.
+	// AgentPatience is the time after which a silent agent is reported.
 	AgentPatience = time.Minute
-	// AgentLeaseLasts is for how long a renewed Lease tells that an agent runs.
+	// AgentLeaseLasts is the duration of the Lease of an agent.
 	AgentLeaseLasts = 40 * time.Second
 )
 
-// AgentLease is the name of the Lease of an agent that has no pod, in Ebbtide's namespace.
+// AgentLease returns the name of the Lease of an agent that has no pod, in Ebbtide's namespace.
 func AgentLease(node string) string { return "ebbtide-agent-" + node }
 
-// AgentRuns returns true if its Lease tells that the agent of a node runs, and until when
-// it does. That one counts whose NodeAgent names no pod: it gains nothing by that, as only
-// the agent of a node may write its Lease. A time ahead of us would have the agent be there
-// for as long as its clock is wrong.
+// AgentRuns reports whether the Lease of a node's agent is in force, and until when. A time
+// ahead of ours does not count: it would keep the agent alive for as long as its clock is wrong.
 func AgentRuns(lease *coordinationv1.Lease, node string, now time.Time) (runs bool, until time.Time) {
 	holder := lease.Spec.HolderIdentity
 	if lease.Spec.RenewTime == nil || holder == nil || *holder != node || lease.Spec.RenewTime.After(now.Add(AgentLeaseLasts)) {
@@ -41,7 +39,7 @@ func AgentRuns(lease *coordinationv1.Lease, node string, now time.Time) (runs bo
 	return until.After(now), until
 }
 
-// AgentPod is the pod of an agent, or nothing if it has none; own is Ebbtide's namespace.
+// AgentPod returns the key of an agent's pod, empty if it has none; own is Ebbtide's namespace.
 func AgentPod(object *v1alpha1.NodeAgent, own string) types.NamespacedName {
 	if object.Status.PodName == "" {
 		return types.NamespacedName{}
@@ -49,18 +47,18 @@ func AgentPod(object *v1alpha1.NodeAgent, own string) types.NamespacedName {
 	return types.NamespacedName{Namespace: cmp.Or(object.Status.PodNamespace, own), Name: object.Status.PodName}
 }
 
-// Agent is what is known of the agent of a node.
+// Agent is the state of the agent of a node.
 type Agent struct {
-	// StaticPods are the pods that its NodeAgent tells of.
+	// StaticPods are the pods that its NodeAgent reports.
 	StaticPods []v1alpha1.StaticPod
-	// ManifestDir is the folder that it says it works on.
+	// ManifestDir is the directory that it reports.
 	ManifestDir string
-	// SilentSince is since when nothing shows that it runs; zero if something does.
+	// SilentSince is zero while the agent is known to run.
 	SilentSince time.Time
-	// AnswersUntil is until when it is known to run; zero is until that is told.
+	// AnswersUntil is the time until which it is known to run; zero if a watch tells its end.
 	AnswersUntil time.Time
-	// Told is true if it was told before that this agent is silent.
-	Told bool
+	// Reported is true if its silence was reported before.
+	Reported bool
 }
 
 // AgentOf reads a NodeAgent.
@@ -80,7 +78,7 @@ func (a Agent) held() int {
 	return held
 }
 
-// down returns since when an agent has been silent for too long, or when it will have been.
+// down returns whether the agent has been silent for too long, and when it has.
 func (a Agent) down(now time.Time) (down bool, at time.Time) {
 	if a.SilentSince.IsZero() {
 		return false, time.Time{}
@@ -89,13 +87,13 @@ func (a Agent) down(now time.Time) (down bool, at time.Time) {
 	return !now.Before(at), at
 }
 
-// says is what the agent of a node says of a static pod; false if it says nothing.
-func (n *node) says(object *corev1.Pod) (v1alpha1.StaticPod, bool) {
+// agentReport returns what the agent of the node reports of a static pod.
+func (n *node) agentReport(object *corev1.Pod) (report v1alpha1.StaticPod, found bool) {
 	if n.agent == nil {
 		return v1alpha1.StaticPod{}, false
 	}
-	at := slices.IndexFunc(n.agent.StaticPods, func(said v1alpha1.StaticPod) bool {
-		return said.Name == object.Name && said.Namespace == object.Namespace
+	at := slices.IndexFunc(n.agent.StaticPods, func(p v1alpha1.StaticPod) bool {
+		return p.Name == object.Name && p.Namespace == object.Namespace
 	})
 	if at < 0 {
 		return v1alpha1.StaticPod{}, false
@@ -103,16 +101,8 @@ func (n *node) says(object *corev1.Pod) (v1alpha1.StaticPod, bool) {
 	return n.agent.StaticPods[at], true
 }
 
-// takenDown returns true if the agent of a node can take a static pod down, for all
-// that is known: a pod that it does not tell of is waited for, as it may tell of it in a moment.
-func (n *node) takenDown(object *corev1.Pod) bool {
-	said, _ := n.says(object)
-	return n.agent != nil && said.State != v1alpha1.StaticPodUnmanageable
-}
-
-// readUnmirrored adds the static pods of a node that only its agent knows of. Somebody
-// has deleted their mirror pods, or their kubelet has; they are gone when the agent
-// has seen it.
+// readUnmirrored adds the static pods whose mirror pod was deleted. They are gone once the agent
+// reports them as held.
 func (r *reader) readUnmirrored(n *node) {
 	if n.agent == nil {
 		return
@@ -121,54 +111,48 @@ func (r *reader) readUnmirrored(n *node) {
 	for _, one := range r.Pods[n.name()] {
 		mirrored[types.NamespacedName{Namespace: one.Object.Namespace, Name: one.Object.Name}] = true
 	}
-	for _, said := range n.agent.StaticPods {
-		if mirrored[types.NamespacedName{Namespace: said.Namespace, Name: said.Name}] || said.State == v1alpha1.StaticPodHeld || said.State == v1alpha1.StaticPodUnmanageable {
+	for _, static := range n.agent.StaticPods {
+		if mirrored[types.NamespacedName{Namespace: static.Namespace, Name: static.Name}] || static.State == v1alpha1.StaticPodHeld || static.State == v1alpha1.StaticPodUnmanageable {
 			continue
 		}
-		object := unmirrored(n, said)
+		object := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: static.Namespace, Name: static.Name},
+			Spec:       corev1.PodSpec{NodeName: n.name(), Priority: &static.Priority},
+		}
+		podclass.MakeMirror(object, "")
 		n.pods = append(n.pods, pod{Subject: drainplan.SubjectOf(object), object: object, treatment: &ordinary, unmirrored: true})
 	}
 }
 
-// unmirrored stands in for the mirror pod of a static pod.
-func unmirrored(n *node, said v1alpha1.StaticPod) *corev1.Pod {
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: said.Namespace, Name: said.Name},
-		Spec:       corev1.PodSpec{NodeName: n.name(), Priority: &said.Priority},
-	}
-	podclass.MakeMirror(pod, "")
-	return pod
-}
-
-// blockAgent finds out whether a static pod waits for its agent.
+// blockAgent returns the blocker of a static pod that waits for its agent.
 func (t *targeted) blockAgent(o *outcome, p *pod) (v1alpha1.Blocker, bool) {
 	if o.agent == nil || p.Type() != v1alpha1.PodTypeStatic || hasThirdParty(p.object) {
 		return v1alpha1.Blocker{}, false
 	}
 	if down, _ := o.agent.down(t.Now); down {
-		return t.silence(o.node, *o.agent).Down(), true
+		return t.silent(o.node, *o.agent).Down(), true
 	}
 	if p.unmirrored {
-		said, _ := o.says(p.object)
-		return blocker.AgentWorks(o.object, said), true
+		report, _ := o.agentReport(p.object)
+		return blocker.AgentWorks(o.object, report), true
 	}
 	return v1alpha1.Blocker{}, false
 }
 
-func (t *targeted) silence(n *node, agent Agent) blocker.Agent {
+func (t *targeted) silent(n *node, agent Agent) blocker.Agent {
 	return blocker.Agent{
 		Node: n.object, Namespace: t.Namespace, Since: agent.SilentSince, Dir: agent.ManifestDir, Held: agent.held(),
 	}
 }
 
-// missAgent tells once of an agent that is silent while static pods are to go or to
-// come back, and says when to look again at one that is not silent for long.
-func (t *targeted) missAgent(o *outcome) {
+// checkAgent reports an agent once that is silent while static pods have to leave or to come
+// back. The pods of a drained node that is away are kept away on purpose, so without pods that
+// have to leave its silence begins when the node is ready.
+func (t *targeted) checkAgent(o *outcome) {
 	if o.agent == nil || o.gone {
 		return
 	}
-	agent := *o.agent
-	missed := false
+	agent, missed := *o.agent, false
 	for i := range o.pods {
 		p := &o.pods[i]
 		missed = missed || p.Type() == v1alpha1.PodTypeStatic && p.counted && o.covered[i]
@@ -176,33 +160,23 @@ func (t *targeted) missAgent(o *outcome) {
 	if !missed && !agent.Holds() {
 		return
 	}
-	if !missed {
-		agent = agent.sinceReady(o.object)
+	if ready := announcement.Find(o.object, corev1.NodeReady); !missed {
+		switch {
+		case ready == nil || ready.Status != corev1.ConditionTrue:
+			agent.SilentSince = time.Time{}
+		case ready.LastTransitionTime.After(agent.SilentSince):
+			agent.SilentSince = ready.LastTransitionTime.Time
+		}
 	}
 	o.wake(t.Now, agent.AnswersUntil)
 	down, at := agent.down(t.Now)
-	switch {
-	case !down:
-		o.wake(t.Now, at)
-	case !agent.Told:
-		o.missed = []event.Event{event.NodeAgentDown(o.object, t.silence(o.node, agent).Message())}
+	o.wake(t.Now, at)
+	if down && !agent.Reported {
+		o.agentEvents = []event.Event{event.NodeAgentDown(o.object, t.silent(o.node, agent).Message())}
 	}
 	if down && !missed {
-		idle := t.silence(o.node, agent).Down()
+		idle := t.silent(o.node, agent).Down()
 		idle.PodCount = 0
 		o.refusals = append(o.refusals, idle)
 	}
-}
-
-// sinceReady has the silence of an agent begin when its node is ready: the pods of a
-// drained node that is away are kept away on purpose, and nobody can answer there.
-func (a Agent) sinceReady(object *corev1.Node) Agent {
-	ready := announcement.Find(object, corev1.NodeReady)
-	switch {
-	case ready == nil || ready.Status != corev1.ConditionTrue:
-		a.SilentSince = time.Time{}
-	case ready.LastTransitionTime.After(a.SilentSince):
-		a.SilentSince = ready.LastTransitionTime.Time
-	}
-	return a
 }

@@ -233,7 +233,7 @@ func TestAnAgentThatDoesNotAnswer(t *testing.T) {
 	}
 	a.tells(d, "Node/one NodeAgentDown", line)
 	agent := a.runners.Agents["one"]
-	agent.Told = true
+	agent.Reported = true
 	a.runners.Agents["one"] = agent
 	if again := a.pass(); len(again.Nodes) > 0 {
 		t.Errorf("it is told twice: %+v", again.Nodes)

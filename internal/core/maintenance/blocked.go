@@ -12,14 +12,14 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// blockedPod is a pod that something holds.
+// blockedPod is a pod that cannot leave yet.
 type blockedPod struct {
 	// index is its place among the pods of the node.
 	index   int
 	blocker v1alpha1.Blocker
 }
 
-// block finds out what holds the pods that have to leave a node.
+// block finds what blocks the pods that have to leave a node.
 func (t *targeted) block(o *outcome) {
 	facts := blocker.Facts{Now: t.Now, Node: o.object, DrainStarted: o.drainStarted()}
 	for i := range o.pods {
@@ -34,67 +34,48 @@ func (t *targeted) block(o *outcome) {
 		if blocked {
 			o.blocked = append(o.blocked, blockedPod{index: i, blocker: found})
 		}
-		if p.awaitsAnswer() {
+		if p.requestState == evictionrequest.Asked && evictionrequest.AwaitsAnswer(p.request) && !p.request.CreationTimestamp.IsZero() {
 			o.wake(t.Now, t.Now.Add(t.Requester.Left(p.request)))
 		}
 		if deleted := p.object.DeletionTimestamp; deleted != nil {
-			// No event tells when it is overdue. This is the first moment that is after
-			// it: deadlines have whole seconds.
+			// No watch event reports that it is overdue. Deadlines have whole seconds.
 			o.wake(t.Now, deleted.Add(blocker.GraceSlack+time.Second))
 			o.wake(t.Now, podclass.GivenUpTime(p.object, o.object))
 		}
 	}
 }
 
-// blockPod finds out what holds the pod at this place, whoever removes it.
+// blockPod finds what blocks the pod at index i.
 func (t *targeted) blockPod(o *outcome, i int, facts blocker.Facts) (v1alpha1.Blocker, bool) {
-	p := &o.pods[i]
-	if refusal, refused := t.undeleted(o, i); refused {
-		return blocker.DeletionRefused(p.object, refusal), true
+	p, due := &o.pods[i], o.due(i)
+	if _, late := o.deletions[i]; late {
+		if refusal, refused := t.Refused[Write{Kind: WriteDeletion, Pod: p.object.UID}]; refused {
+			return blocker.DeletionRefused(p.object, refusal), true
+		}
 	}
 	facts.Pod, facts.Evacuation, facts.Treatment = p.object, p.evacuation, *p.treatment
-	facts.Request, facts.Eviction = nil, nil
-	if p.standing == evictionrequest.Asked {
+	if p.requestState == evictionrequest.Asked {
 		facts.Request, facts.Eviction = p.request, p.eviction
 	}
-	facts.Waits = ""
-	if o.due(i) {
-		facts.Waits = t.waitsFor(p)
+	if due {
+		facts.Waits = t.undecidedReason(p)
 	}
 	if p.eviction != nil || p.evacuation != nil && len(p.evacuation.Status.Conditions) > 0 {
-		// Only what refuses a pod is asked for its budgets: to compile them takes a while.
+		// Compiling budgets takes a while, so only refused pods look for theirs.
 		facts.Budgets = t.budgets.in(p.object.Namespace)
 	}
 	found, blocked := blocker.Of(&facts)
-	if refusal, refused := t.refused(o, i); refused && (!blocked || p.object.DeletionTimestamp == nil) {
-		return blocker.EvacuationRefused(p.mechanism.Kind(), p.object, refusal), true
+	if due && p.needsRequest() && (!blocked || p.object.DeletionTimestamp == nil) {
+		if refusal, refused := t.Refused[Write{Kind: WriteEvacuation, Pod: p.object.UID}]; refused {
+			return blocker.EvacuationRefused(p.mechanism.Kind(), p.object, refusal), true
+		}
 	}
 	return found, blocked
 }
 
-// refused returns why the pod at this place cannot be asked to leave, though it is its turn.
-func (t *targeted) refused(o *outcome, i int) (blocker.Refusal, bool) {
-	p := &o.pods[i]
-	if len(t.Refused) == 0 || !p.toAsk() || !o.due(i) {
-		return blocker.Refusal{}, false
-	}
-	refusal, refused := t.Refused[Write{Kind: WriteEvacuation, Pod: p.object.UID}]
-	return refusal, refused
-}
-
-// undeleted returns why the pod at this place cannot be deleted, though its deadline has come.
-func (t *targeted) undeleted(o *outcome, i int) (blocker.Refusal, bool) {
-	if _, due := o.deletions[i]; !due {
-		return blocker.Refusal{}, false
-	}
-	refusal, refused := t.Refused[Write{Kind: WriteDeletion, Pod: o.pods[i].object.UID}]
-	return refusal, refused
-}
-
-// drainStarted is when the drain of this node began: when the oldest Drain stage
-// was recorded or, on a node that came later, when the drain was announced on it.
-// It is zero if that is not known yet. MaintenanceInProgress says when all pods
-// had left, so whatever came after that came back.
+// drainStarted returns when the drain of this node began: when the oldest Drain stage was
+// recorded or, on a node that came later, when the drain was announced on it; zero if unknown.
+// MaintenanceInProgress begins when all pods have left, so what comes later came back.
 func (n *node) drainStarted() time.Time {
 	if n.ledger == nil || len(n.ledger.Holders) == 0 {
 		return time.Time{}
@@ -112,8 +93,7 @@ func (n *node) drainStarted() time.Time {
 	return announced
 }
 
-// drainAnnounced is since when the node says that it is drained, or being drained; zero if
-// it does not.
+// drainAnnounced returns since when the node announces its drain; zero if it does not.
 func (n *node) drainAnnounced() time.Time {
 	if since := announcement.Since(n.object, v1alpha1.NodeMaintenanceInProgress); !since.IsZero() {
 		return since
@@ -121,18 +101,18 @@ func (n *node) drainAnnounced() time.Time {
 	return announcement.Since(n.object, v1alpha1.NodeDrainInProgress)
 }
 
-// obstacles are what is in the way of a maintenance on a node.
+// obstacles holds what blocks a maintenance on a node.
 type obstacles struct {
-	// shown are all of them, summed up and cut to a few.
+	// shown sums up all of them, cut to a few.
 	shown []v1alpha1.Blocker
-	// kinds are those that are more than somebody at work.
+	// kinds leaves out those that are only work in progress.
 	kinds []status.Obstacle
 }
 
-// concern is which obstacles of a node a maintenance is concerned with.
+// concern selects the obstacles of a node that concern a maintenance.
 type concern struct{ pods, locks, cordon, writes, foreign bool }
 
-// obstaclesFor are those of a maintenance that selects the node.
+// obstaclesFor returns those of a maintenance that selects the node.
 func (o *outcome) obstaclesFor(one *selection) obstacles {
 	m := one.maintenance
 	of := concern{
@@ -147,9 +127,9 @@ func (o *outcome) obstaclesFor(one *selection) obstacles {
 	if !of.pods {
 		pods = nil
 	}
-	foreign := func(b blockedPod) bool { return !one.waitsFor(b.index) }
-	if slices.ContainsFunc(pods, foreign) {
-		return o.obstaclesOf(of, slices.DeleteFunc(slices.Clone(pods), foreign))
+	ignored := func(b blockedPod) bool { return !one.waitsFor(b.index) }
+	if slices.ContainsFunc(pods, ignored) {
+		return o.obstaclesOf(of, slices.DeleteFunc(slices.Clone(pods), ignored))
 	}
 	known, found := o.obstacles[of]
 	if !found {
@@ -162,7 +142,7 @@ func (o *outcome) obstaclesFor(one *selection) obstacles {
 	return known
 }
 
-// obstaclesOf sums up what blocks some pods of the node and the node itself.
+// obstaclesOf sums up the blockers of some pods of the node and of the node itself.
 func (o *outcome) obstaclesOf(of concern, pods []blockedPod) obstacles {
 	blockers := make([]v1alpha1.Blocker, 0, len(pods))
 	for i := range pods {
@@ -186,7 +166,7 @@ func (o *outcome) obstaclesOf(of concern, pods []blockedPod) obstacles {
 	return obstacles{shown: blocker.Sum(blockers), kinds: status.Obstacles(blockers)}
 }
 
-// blockedPods counts the pods of every node that something holds.
+// blockedPods counts the blocked pods of every node.
 func (c *conclusion) blockedPods() map[string]map[v1alpha1.BlockerType]int32 {
 	blocked := map[string]map[v1alpha1.BlockerType]int32{}
 	for i := range c.nodes {

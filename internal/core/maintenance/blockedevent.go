@@ -1,10 +1,8 @@
 package maintenance
 
 import (
-	"cmp"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -13,11 +11,10 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/event"
 )
 
-// maxBlockedNodes is on how many nodes one decision tells that they are blocked. The status
-// has the others.
+// maxBlockedNodes bounds the events of blocked nodes in one decision. The status has the others.
 const maxBlockedNodes = 10
 
-// blockedEvents tell what blocks a maintenance since the status that was read: on itself when
+// blockedEvents report what blocks a maintenance since the status that was read: on itself when
 // the cause changes, and on nodes, each with a pod that does not leave, when a cause is new.
 func (c *conclusion) blockedEvents(m *maintenance, nodes []nodeStatus, d *MaintenanceDecision) []event.Event {
 	var events []event.Event
@@ -32,22 +29,21 @@ func (c *conclusion) blockedEvents(m *maintenance, nodes []nodeStatus, d *Mainte
 	for i := range nodes {
 		byName[nodes[i].NodeRef.Name] = &nodes[i]
 	}
-	told := 0
+	reported := 0
 	for i := range d.Status.NodeStatuses {
 		listed := &d.Status.NodeStatuses[i]
-		if told == maxBlockedNodes {
+		if reported == maxBlockedNodes {
 			break
 		}
 		if found := c.blockedNode(byName[listed.NodeRef.Name], listed.Blockers); len(found) > 0 {
 			events = append(events, found...)
-			told++
+			reported++
 		}
 	}
 	return events
 }
 
-// blockedNode tells the first cause that the status has not had yet. It goes by what the
-// status lists, which may be less than there is: what is never listed is never told.
+// blockedNode reports the first cause that the status has not listed yet.
 func (c *conclusion) blockedNode(s *nodeStatus, listed []v1alpha1.Blocker) []event.Event {
 	var known []v1alpha1.Blocker
 	if s.selection.observed != nil {
@@ -69,17 +65,13 @@ func (c *conclusion) blockedNode(s *nodeStatus, listed []v1alpha1.Blocker) []eve
 	return nil
 }
 
-// blockedBy is the first pod, by its name, that a maintenance waits for and that a cause holds.
+// blockedBy returns the first pod by name that a maintenance waits for and that a cause blocks.
 func (o *outcome) blockedBy(cause v1alpha1.BlockerType, one *selection) (first *blockedPod) {
 	for i := range o.blocked {
 		p := &o.blocked[i]
-		if p.blocker.Type == cause && one.waitsFor(p.index) && (first == nil || compareNames(o.pods[p.index].object, o.pods[first.index].object) < 0) {
+		if p.blocker.Type == cause && one.waitsFor(p.index) && (first == nil || comparePods(o.pods[p.index].object, o.pods[first.index].object) < 0) {
 			first = p
 		}
 	}
 	return first
-}
-
-func compareNames(a, b *corev1.Pod) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

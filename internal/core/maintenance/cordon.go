@@ -17,16 +17,16 @@ func (t *targeted) cordonOf(o *outcome) cordon.Decision {
 		switch m := one.maintenance; {
 		case m.holds():
 			n.HeldBy = append(n.HeldBy, m.object)
-		case n.UncordonedBy == "" && m.asksUncordon():
+		case n.UncordonedBy == "" && m.wantsUncordon():
 			n.UncordonedBy = m.name()
 		}
 	}
 	return cordon.Decide(n, t.Now)
 }
 
-// asksUncordon returns true if an administrator has set stage Complete where
-// nothing was begun. A deletion alone does not ask for that.
-func (m *maintenance) asksUncordon() bool {
+// wantsUncordon returns true if an administrator has set stage Complete before anything began.
+// A deletion alone does not want that.
+func (m *maintenance) wantsUncordon() bool {
 	if m.stage != v1alpha1.StageComplete || hasStarted(m.object, v1alpha1.StageCordon, v1alpha1.StageDrain) {
 		return false
 	}
@@ -36,9 +36,8 @@ func (m *maintenance) asksUncordon() bool {
 	})
 }
 
-// suppression is what the node has to show. While a maintenance that is not
-// understood holds it, nothing is taken back. What the kubelet ends itself nobody
-// makes again.
+// suppression returns what the node has to show. While an invalid maintenance holds it, nothing
+// is removed. Pods that the kubelet stops itself are not created again.
 func (t *targetedNode) suppression() cordon.Suppression {
 	kept, set := t.target.suppression, t.target.set
 	if t.kubeletStops {

@@ -16,50 +16,40 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance/status"
 )
 
-// maxToldDeletions is how many of the pods that are deleted in one decision have an event
-// of their own. Their nodes tell how many there are.
-const maxToldDeletions = 100
+// maxDeletionEvents bounds the events of deleted pods in one decision.
+const maxDeletionEvents = 100
 
 // Deletion deletes a pod past its disruption budgets, because a deadline has come.
 type Deletion struct {
-	// Pod is the pod as it was observed. It may be terminating with a longer grace period.
+	// Pod may be terminating with a longer grace period.
 	Pod *corev1.Pod
-	// GracePeriodSeconds is what it has left, at least 1.
+	// GracePeriodSeconds is at least 1.
 	GracePeriodSeconds int64
-	// Maintenance is the name of the NodeMaintenance whose deadline it is. It is read from
-	// the API server before the first pod is deleted: a deadline that somebody has put off
-	// deletes nothing.
+	// Maintenance is the name of the NodeMaintenance whose deadline it is. It is read from the
+	// API server before the first pod is deleted, so that a postponed deadline deletes nothing.
 	Maintenance string
 	// Events become true with the deletion.
 	Events []event.Event
 }
 
-// dueDeletion is a pod that is deleted now.
 type dueDeletion struct {
 	maintenance *maintenance
-	turn        deadline.Turn
+	rank        deadline.Rank
 }
 
-// deadlineState is how a maintenance stands to its deadline now.
-func (s *observation) deadlineState(m *maintenance) deadline.State {
-	return m.deadline.State(s.Now, m.began, s.ClockSkewed)
-}
-
-// deletesOn returns true if what is left on the node is deleted now for the deadline of a
-// maintenance.
+// deletesOn returns true if the deadline of a maintenance now deletes the pods left on the node.
 func (s *observation) deletesOn(n *node, m *maintenance) bool {
-	if !n.read || m.deadline == nil || !m.deadline.Deletes || s.deadlineState(m) != deadline.Came {
+	if !n.read || m.deadline == nil || !m.deadline.Deletes || m.deadline.State(s.Now, m.began, s.ClockSkewed) != deadline.Came {
 		return false
 	}
 	late, known := s.late(n, m.deadline)
 	return known && !late
 }
 
-// late returns true if the drain of the node began after a deadline, because it got the
-// label or was made later: its pods have had no time to leave. That is not known while the
-// node does not announce its drain, unless it never will, because that is refused, the
-// node is somebody else's concern too whom nobody understands, or somebody else announces
-// a drain there.
+// late returns true if the drain of the node began after a deadline, because the node got the
+// label or was created later: its pods have had no time to leave. That is unknown until the node
+// announces its drain, unless it never will: the write is refused, an invalid maintenance holds
+// the node, or it announces a foreign drain.
 func (s *observation) late(n *node, d *deadline.Deadline) (late, known bool) {
 	if since := n.drainAnnounced(); !since.IsZero() {
 		return since.After(d.Time), true
@@ -70,9 +60,9 @@ func (s *observation) late(n *node, d *deadline.Deadline) (late, known bool) {
 	return false, foreigndrain.Announced(n.object) != nil
 }
 
-// latePods are the pods of a node that a maintenance waits for. It may delete those that no
+// latePods returns the pods of a node that a maintenance waits for. It may delete those that no
 // maintenance of the node leaves there, perhaps under a lock. Deleting the mirror of a static
-// pod ends nothing. Covered is by pod, nil if that is not known yet.
+// pod stops nothing. Covered is nil if it is not known yet.
 func latePods(one *selection, covered []bool) []deadline.Pod {
 	n, m := one.node, one.maintenance
 	var pods []deadline.Pod
@@ -91,8 +81,8 @@ func latePods(one *selection, covered []bool) []deadline.Pod {
 	return pods
 }
 
-// deadlineEntry is the last entry of the drain plan that a deadline has taken a node to; -1
-// if none has.
+// deadlineEntry returns the last entry of the drain plan that a deadline has brought a node to;
+// -1 if there is none.
 func (s *observation) deadlineEntry(one *selection) int {
 	m := one.maintenance
 	if one.counted() == 0 || !s.deletesOn(one.node, m) {
@@ -101,8 +91,8 @@ func (s *observation) deadlineEntry(one *selection) int {
 	return min(m.deadline.Reach(latePods(one, nil), s.Now), m.plan.Len()-1)
 }
 
-// dueDeletions finds out which pods of a node are deleted for deadlines, by their places. Where
-// several deadlines concern a pod, the earliest counts. The node is decided again when one comes.
+// dueDeletions returns the pods of a node that are deleted for deadlines, by index. If several
+// deadlines concern a pod, the earliest counts.
 func (t *targeted) dueDeletions(o *outcome) map[int]dueDeletion {
 	due := map[int]dueDeletion{}
 	for _, one := range o.drains {
@@ -112,22 +102,22 @@ func (t *targeted) dueDeletions(o *outcome) map[int]dueDeletion {
 		}
 		o.wake(t.Now, m.deadline.Begin)
 		o.wake(t.Now, m.deadline.Time)
-		// What is deleted on a node that takes pods might come back.
+		// On a schedulable node, a deleted pod might come back.
 		if !o.object.Spec.Unschedulable || !t.deletesOn(o.node, m) {
 			continue
 		}
-		turns, next := m.deadline.Due(latePods(one, o.covered), t.Now)
+		ranks, next := m.deadline.Due(latePods(one, o.covered), t.Now)
 		o.wake(t.Now, next)
-		for i, turn := range turns {
+		for i, rank := range ranks {
 			if known, found := due[i]; !found || m.deadline.Time.Before(known.maintenance.deadline.Time) {
-				due[i] = dueDeletion{maintenance: m, turn: turn}
+				due[i] = dueDeletion{maintenance: m, rank: rank}
 			}
 		}
 	}
 	return due
 }
 
-// deletionsOf are the requests to the API server, in the order of their turns.
+// deletionsOf returns the deletions on a node, in the order of their ranks.
 func (c *conclusion) deletionsOf(o *outcome) []Deletion {
 	places := make([]int, 0, len(o.deletions))
 	for i, d := range o.deletions {
@@ -136,14 +126,14 @@ func (c *conclusion) deletionsOf(o *outcome) []Deletion {
 		}
 	}
 	slices.SortFunc(places, func(a, b int) int {
-		return cmp.Or(o.deletions[a].turn.Compare(o.deletions[b].turn), comparePods(o.pods[a].object, o.pods[b].object))
+		return cmp.Or(o.deletions[a].rank.Compare(o.deletions[b].rank), comparePods(o.pods[a].object, o.pods[b].object))
 	})
 	deletions := make([]Deletion, 0, len(places))
 	for _, i := range places {
 		m, object := o.deletions[i].maintenance, o.pods[i].object
 		d := Deletion{Pod: object, GracePeriodSeconds: m.deadline.GraceLeft(object, c.Now), Maintenance: m.name()}
-		if c.told < maxToldDeletions {
-			c.told++
+		if c.deletionEvents < maxDeletionEvents {
+			c.deletionEvents++
 			d.Events = []event.Event{event.DeletedPastDeadline(object, event.LatePod{
 				Maintenance: m.name(), Deadline: m.deadline.Time, GracePeriodSeconds: d.GracePeriodSeconds,
 			})}
@@ -153,10 +143,10 @@ func (c *conclusion) deletionsOf(o *outcome) []Deletion {
 	return deletions
 }
 
-// pastDeadline says whether pods are left at the deadline of a maintenance in Drain; nil if
-// it has none.
+// pastDeadline returns the condition PastDeadline of a maintenance in Drain; nil if it has no
+// deadline.
 func (c *conclusion) pastDeadline(m *maintenance, t status.Totals, blocked metav1.Condition) *metav1.Condition {
-	state := c.deadlineState(m)
+	state := m.deadline.State(c.Now, m.began, c.ClockSkewed)
 	if state == deadline.None {
 		return nil
 	}
@@ -170,8 +160,7 @@ func (c *conclusion) pastDeadline(m *maintenance, t status.Totals, blocked metav
 	return new(m.deadline.Condition(state, left))
 }
 
-// undeletable is how many of the pods that a maintenance waits for its deadline does not
-// delete.
+// undeletable counts the awaited pods that the deadline of a maintenance does not delete.
 func (c *conclusion) undeletable(m *maintenance) int32 {
 	count := int32(0)
 	for _, one := range m.selections {
@@ -186,10 +175,10 @@ func (c *conclusion) undeletable(m *maintenance) int32 {
 	return count
 }
 
-// namedPods is how many pods a message names.
+// namedPods bounds the pods that a message names.
 const namedPods = 3
 
-// leftOf names some of the pods that a maintenance waits for, by node.
+// leftOf names some of the awaited pods of a maintenance, by node.
 func (c *conclusion) leftOf(m *maintenance) string {
 	var named []string
 	more := int32(0)
@@ -216,7 +205,6 @@ func (c *conclusion) leftOf(m *maintenance) string {
 	return text
 }
 
-// becameLate returns true if PastDeadline has taken one of these reasons.
 func becameLate(before, after []metav1.Condition, reasons ...string) bool {
 	return slices.ContainsFunc(reasons, func(reason string) bool {
 		return status.Became(before, after, v1alpha1.ConditionPastDeadline, reason)

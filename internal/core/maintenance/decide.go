@@ -12,12 +12,12 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance/status"
 )
 
-// Decide decides about maintenances and their nodes. It needs every maintenance
-// that shares a node with one of them, directly or through others.
+// Decide decides about maintenances and their nodes. It needs every maintenance that shares a
+// node with one of them, directly or through others.
 func Decide(snapshot Snapshot) Decision { return conclude(snapshot).decision() }
 
-// conclude decides what is done to every node: the snapshot is read, then the plans say which
-// pods leave each node, then each node is decided about.
+// conclude decides what is done to every node: it reads the snapshot, decides by the plans which
+// pods leave each node, and then decides about each node.
 func conclude(snapshot Snapshot) *conclusion {
 	t := target(read(snapshot))
 	c := &conclusion{
@@ -30,12 +30,12 @@ func conclude(snapshot Snapshot) *conclusion {
 	return c
 }
 
-// decideNode decides about a node. Each step goes by what those before it have decided.
+// decideNode decides about a node. Each step uses the results of those before it.
 func (t *targeted) decideNode(n *targetedNode) outcome {
 	o := outcome{targetedNode: n}
 	o.deletions = t.dueDeletions(&o)
 	t.block(&o)
-	t.missAgent(&o)
+	t.checkAgent(&o)
 	o.lock = t.lockOf(&o)
 	t.decideHandOver(&o)
 	o.cordon = t.cordonOf(&o)
@@ -46,11 +46,11 @@ func (t *targeted) decideNode(n *targetedNode) outcome {
 	if !o.unclear {
 		t.withdraw(&o)
 	}
-	t.refuse(&o)
+	t.blockRefused(&o)
 	return o
 }
 
-// decision puts together what is done and what is said.
+// decision puts together what is done and what is reported.
 func (c *conclusion) decision() Decision {
 	d := Decision{
 		Maintenances: make([]MaintenanceDecision, 0, len(c.maintenances)), Blocked: c.blockedPods(), RequeueAfter: c.requeueAfter(),
@@ -66,52 +66,44 @@ func (c *conclusion) decision() Decision {
 	return d
 }
 
-// conclusion is what is done to every node, and what follows for what is said.
+// conclusion holds what is done to every node.
 type conclusion struct {
 	*targeted
-	// nodes are in the order of targeted.nodes, which they hide.
+	// nodes shadows targeted.nodes, in the same order.
 	nodes []outcome
-	// waiting is what is said of nodes that are waited for, by which maintenance waits for
-	// them and to which one it is said.
+	// waiting caches the explanations of nodes that wait, by the ages of the maintenance that
+	// limits and the one that waits.
 	waiting map[[2]int]Explanation
-	// planned are the targets of maintenances in Idle, by what they are written as.
+	// planned caches the targets of maintenances in Idle, by their text.
 	planned map[string]*status.Targets
-	// told is how many deletions have an event of their own.
-	told int
-	// unansweredTold is how many EvictionRequests that nobody answers have one.
-	unansweredTold int
+	// deletionEvents and unansweredEvents count events that are bounded.
+	deletionEvents, unansweredEvents int
 }
 
-// outcome is what is done to a node.
+// outcome holds what is done to a node.
 type outcome struct {
 	*targetedNode
 	cordon cordon.Decision
 	lock   drainrecord.Decision
-	// handings are by drain how far the node is handed over, handedOverTo the names of the
-	// maintenances that have it.
-	handings     []handover.Decision
+	// handovers are by drain, handedOverTo the names of the maintenances that have the node.
+	handovers    []handover.Decision
 	handedOverTo []string
-	// deletions are the pods that are deleted because a deadline has come, by their places.
+	// deletions are the pods that are deleted for a deadline, by index.
 	deletions map[int]dueDeletion
-	// blocked are the pods that have to leave and that something holds.
-	blocked []blockedPod
-	// refusals are the writes for the node that are refused, as blockers, and an agent
-	// that does not bring pods back.
-	refusals []v1alpha1.Blocker
-	// missed tells of an agent that is silent.
-	missed []event.Event
-	// foreign says who else drains the node; empty if nobody does.
+	blocked   []blockedPod
+	// refusals are refused writes for the node, and an agent that does not bring pods back.
+	refusals    []v1alpha1.Blocker
+	agentEvents []event.Event
+	// foreign reports other drains of the node.
 	foreign []v1alpha1.Blocker
-	// withdraw are the Evacuations that nobody asks for any more, forbidden those of
-	// them whose evacuator does not let us.
-	withdraw  []*v1alpha1.Evacuation
-	forbidden []string
-	// withdrawRequests are our EvictionRequests that nobody asks for any more, or that
-	// nobody answers.
+	// withdrawals and withdrawRequests are no longer wanted or not answered; forbidden are the
+	// Evacuations that must not be withdrawn.
+	withdrawals      []*v1alpha1.Evacuation
 	withdrawRequests []RequestWithdrawal
+	forbidden        []string
 	// wakeTime is when time alone changes the outcome; zero is never.
 	wakeTime time.Time
-	// obstacles are those of maintenances that wait for all pods.
+	// obstacles caches those of maintenances that wait for all pods.
 	obstacles map[concern]obstacles
 }
 
@@ -136,22 +128,20 @@ func (c *conclusion) requeueAfter() time.Duration {
 	return all.wakeTime.Sub(c.Now)
 }
 
-// drained returns true if nothing is left on the node, for all that is known, and
-// nothing new can come: a node that still takes pods is not drained. Nor is one that has
-// to be handed over first.
+// drained returns true if nothing is left on the node and nothing new can come: it is cordoned,
+// and handed over if it has to be.
 func (o *outcome) drained(one *selection) bool {
 	return o.emptied(one) && o.object.Spec.Unschedulable && !o.awaitsHandOver(one)
 }
 
-// emptied returns true if nothing is left, for all that is known: no pod that has to
-// leave and, if the maintenance is in place, no lock that is missing. A node that is
-// back for one maintenance has no locks for another one.
+// emptied returns true if no pod has to leave and, if the maintenance is in place, no lock is
+// missing. A node that is back for one maintenance has no locks for another one.
 func (o *outcome) emptied(one *selection) bool {
 	locked := o.lock.Complete && (o.lock.Returned.IsZero() || one.maintenance == o.inPlace)
 	return o.read && one.counted() == 0 && (one.maintenance.inPlace == nil || locked)
 }
 
-// back returns true if the node has done what the maintenance has drained it for.
+// back returns true if the node has returned from what the maintenance has drained it for.
 func (o *outcome) back(one *selection) bool {
 	return !o.lock.Returned.IsZero() && one.maintenance == o.inPlace && o.emptied(one)
 }

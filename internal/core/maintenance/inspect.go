@@ -7,21 +7,20 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/drainrule"
 )
 
-// NodeVerdict is what a decision means for a node to one of its maintenances.
+// NodeVerdict holds what a decision means for a node to one of its maintenances.
 type NodeVerdict struct {
 	Name string
 	// Read is true if the pods of the node are known.
 	Read bool
 	// Pods are those that have not finished, in no order.
-	Pods []PodVerdict
-	// Targets, Blockers and Retained are what the status says of the node.
+	Pods               []PodVerdict
 	Targets            []v1alpha1.DrainPlanEntry
 	Blockers, Retained []v1alpha1.Blocker
-	// Explanation is without whose turn it is; Turns says that, if any wait.
 	Explanation
-	Turns string
+	// Waves completes the message of the explanation if later waves wait.
+	Waves string
 	Relation
-	// Others are the other maintenances that select the node and are not over, oldest first.
+	// Others are the other maintenances of the node that are not complete, oldest first.
 	Others []Neighbour
 	// Emptied is true if nothing is left that the maintenance waits for.
 	Emptied bool
@@ -29,8 +28,8 @@ type NodeVerdict struct {
 
 // Relation relates a maintenance in Drain to the others of a node.
 type Relation struct {
-	// Limiter and ForwardedBy name the maintenances that hold the target of the node back,
-	// or have brought it ahead; empty if none does.
+	// Limiter and ForwardedBy name the maintenances that keep the target of the node behind, or
+	// have brought it ahead; empty if none does.
 	Limiter, ForwardedBy string
 }
 
@@ -42,24 +41,22 @@ type Neighbour struct {
 	Relation
 }
 
-// PodVerdict is what a decision means for a pod to one of the maintenances of its node.
+// PodVerdict holds what a decision means for a pod to one of the maintenances of its node.
 type PodVerdict struct {
-	// Pod is the pod as it was observed; one that stands in for a static pod that only its
-	// agent knows of has no UID.
+	// Pod has no UID if it stands in for a static pod that only its agent reports.
 	Pod *corev1.Pod
 	// Counted is true if the maintenance waits for the pod, Covered if the drain has come
 	// to it.
 	Counted, Covered bool
-	// Treatment is how the drain treats it.
-	Treatment drainrule.Treatment
-	// Retained says why the maintenance does not wait for it; nil if it does.
+	Treatment        drainrule.Treatment
+	// Retained is nil if the maintenance waits for it.
 	Retained *v1alpha1.Blocker
-	// Blocker is what holds it up; nil if nothing does.
+	// Blocker is nil if nothing blocks it.
 	Blocker *v1alpha1.Blocker
 }
 
-// Inspect decides as Decide does, and says what that means for each node of one of the
-// maintenances, which is in Drain and understood; there are none for any other.
+// Inspect decides as Decide does, and returns what that means for each node of one of the
+// maintenances; nothing if it is not in Drain or invalid.
 func Inspect(snapshot Snapshot, name string) (Decision, []NodeVerdict) {
 	c := conclude(snapshot)
 	var verdicts []NodeVerdict
@@ -77,9 +74,14 @@ func Inspect(snapshot Snapshot, name string) (Decision, []NodeVerdict) {
 func (c *conclusion) verdict(one *selection) NodeVerdict {
 	o := &c.nodes[one.node.index]
 	v := NodeVerdict{
-		Name: o.name(), Read: o.read, Pods: make([]PodVerdict, len(o.pods)), Explanation: c.explain(o, one), Turns: o.waveText(),
+		Name: o.name(), Read: o.read, Pods: make([]PodVerdict, len(o.pods)), Explanation: c.explain(o, one), Waves: o.waveText(),
 		Targets: o.target.shown.Full.Lines, Blockers: o.obstaclesFor(one).shown, Retained: o.retainedBy(one),
-		Relation: o.relation(one), Others: o.others(one), Emptied: o.emptied(one),
+		Relation: o.relation(one), Emptied: o.emptied(one),
+	}
+	for _, other := range o.selections {
+		if m := other.maintenance; other != one && m.stage != v1alpha1.StageComplete {
+			v.Others = append(v.Others, Neighbour{m.name(), m.stage, o.relation(other)})
+		}
 	}
 	for i := range o.pods {
 		p := &o.pods[i]
@@ -100,19 +102,9 @@ func (o *outcome) relation(one *selection) Relation {
 		return Relation{}
 	}
 	progress := &o.progress[one.place]
-	s := Relation{ForwardedBy: progress.ForwardedBy}
+	r := Relation{ForwardedBy: progress.ForwardedBy}
 	if progress.Limiter != nil && progress.Limiter.Age != one.maintenance.age {
-		s.Limiter = progress.Limiter.Name
+		r.Limiter = progress.Limiter.Name
 	}
-	return s
-}
-
-func (o *outcome) others(but *selection) []Neighbour {
-	var others []Neighbour
-	for _, one := range o.selections {
-		if one != but && one.maintenance.stage != v1alpha1.StageComplete {
-			others = append(others, Neighbour{one.maintenance.name(), one.maintenance.stage, o.relation(one)})
-		}
-	}
-	return others
+	return r
 }

@@ -14,18 +14,26 @@ func (t *targeted) lockOf(o *outcome) drainrecord.Decision {
 	if !o.read || o.inPlace == nil && o.record == nil {
 		return drainrecord.Decision{}
 	}
-	n := drainrecord.Node{Object: o.object, Record: o.record, Unclear: o.unclear, Leaving: o.leavers(), WaitedBy: o.waited()}
+	n := drainrecord.Node{Object: o.object, Record: o.record, Unclear: o.unclear, Leaving: o.leavers()}
+	for _, one := range o.drains {
+		if one.counted() > 0 {
+			n.WaitedBy = append(n.WaitedBy, one.maintenance.name())
+		}
+	}
 	if o.inPlace != nil {
-		n.InPlace, n.Pods = o.inPlace.object, t.podsOf(o.node)
+		n.InPlace = o.inPlace.object
+		for _, one := range t.Pods[o.name()] {
+			n.Pods = append(n.Pods, one.Object)
+		}
 		n.Staying, n.Torn = t.stayers(o.node)
 		n.Budgets = t.budgetsOf(n.Staying)
 	}
 	return drainrecord.Decide(n, t.Now, t.LongestLock)
 }
 
-// stayers are the pods that stay on the node. Torn is true if there is another one
-// under a budget, which a maintenance would leave there and another one removes: until
-// it is gone the node must not go, and nothing is locked for it.
+// stayers returns the pods that stay on the node. Torn is true if one maintenance would leave a
+// pod under a budget there and another one removes it: until it is gone the node must not go,
+// and nothing is locked for it.
 func (t *targeted) stayers(n *node) (staying []*corev1.Pod, torn bool) {
 	for i := range n.pods {
 		p := &n.pods[i]
@@ -40,8 +48,7 @@ func (t *targeted) stayers(n *node) (staying []*corev1.Pod, torn bool) {
 	return staying, torn
 }
 
-// leavers are the pods that somebody waits for and that have to be evicted yet: a
-// lock would keep them. One that is terminating needs no eviction any more.
+// leavers returns the awaited pods that still have to be evicted, which a lock would prevent.
 func (n *node) leavers() []*corev1.Pod {
 	var leaving []*corev1.Pod
 	for i := range n.pods {
@@ -52,7 +59,7 @@ func (n *node) leavers() []*corev1.Pod {
 	return leaving
 }
 
-// budgetsOf are the budgets that protect some of the pods.
+// budgetsOf returns the budgets that protect some of the pods.
 func (t *targeted) budgetsOf(pods []*corev1.Pod) []*policyv1.PodDisruptionBudget {
 	var found []*policyv1.PodDisruptionBudget
 	for _, object := range pods {
@@ -63,25 +70,4 @@ func (t *targeted) budgetsOf(pods []*corev1.Pod) []*policyv1.PodDisruptionBudget
 		}
 	}
 	return found
-}
-
-// waited are the names of the maintenances that wait for pods of the node.
-func (n *node) waited() []string {
-	var names []string
-	for _, one := range n.drains {
-		if one.counted() > 0 {
-			names = append(names, one.maintenance.name())
-		}
-	}
-	return names
-}
-
-// podsOf are all pods of a node, finished ones too.
-func (s *observation) podsOf(n *node) []*corev1.Pod {
-	all := s.Pods[n.name()]
-	objects := make([]*corev1.Pod, len(all))
-	for i := range all {
-		objects[i] = all[i].Object
-	}
-	return objects
 }

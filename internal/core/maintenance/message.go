@@ -11,11 +11,10 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance/plan"
 )
 
-// namedNodes is how many nodes are named of those that a node waits for.
+// namedNodes bounds the awaited nodes that a message names.
 const namedNodes = 3
 
-// Explanation is what a maintenance in Drain does on a node or what it waits for, for
-// programs and for people.
+// Explanation holds what a maintenance in Drain does on a node or waits for.
 type Explanation struct {
 	State   v1alpha1.NodeState
 	Message string
@@ -23,8 +22,7 @@ type Explanation struct {
 	AwaitedNodes []v1alpha1.NodeReference
 }
 
-// explain says what a maintenance in Drain does on a node or what it waits for
-// (KEP-4212).
+// explain returns what a maintenance in Drain does on a node or waits for (KEP-4212).
 func (c *conclusion) explain(o *outcome, one *selection) Explanation {
 	progress := &o.progress[one.place]
 	switch {
@@ -34,7 +32,7 @@ func (c *conclusion) explain(o *outcome, one *selection) Explanation {
 		text := fmt.Sprintf("Back since %s: its pods are ready, and it holds no locks.", o.lock.Returned.UTC().Format(time.RFC3339))
 		return Explanation{State: v1alpha1.NodeStateReturned, Message: text}
 	case o.emptied(one) && o.awaitsHandOver(one):
-		return Explanation{State: v1alpha1.NodeStateWaitingForHandOver, Message: o.awaitsText(one)}
+		return Explanation{State: v1alpha1.NodeStateWaitingForHandOver, Message: o.handOverText(one)}
 	case o.emptied(one):
 		return Explanation{State: v1alpha1.NodeStateDrained, Message: "Drained."}
 	case one.counted() == 0 && !o.lock.Returned.IsZero():
@@ -57,14 +55,14 @@ func (c *conclusion) explain(o *outcome, one *selection) Explanation {
 	return Explanation{State: state, Message: text}
 }
 
-// doing says whether some pod that a maintenance waits for, and that its node has come to,
-// is about to leave, or what holds all of them.
+// doing reports whether one of the awaited pods that the target covers is about to leave, or what
+// blocks all of them.
 func (o *outcome) doing(one *selection) (state v1alpha1.NodeState, text string) {
 	state, text = v1alpha1.NodeStateWaitingForCompletion, "Waiting for pods to complete"
 	blocked := o.blocked
 	for i := range o.pods {
 		p, kind := &o.pods[i], v1alpha1.BlockerType("")
-		// What is blocked is in the order of the pods.
+		// blocked is in the order of the pods.
 		if len(blocked) > 0 && blocked[0].index == i {
 			kind, blocked = blocked[0].blocker.Type, blocked[1:]
 		}
@@ -80,18 +78,18 @@ func (o *outcome) doing(one *selection) (state v1alpha1.NodeState, text string) 
 	return state, text
 }
 
-// waitingFor names the nodes that a maintenance without pods under the target of its
-// node waits for.
+// waitingFor names the nodes that a maintenance waits for if the target of a node covers none of
+// its pods.
 func (c *conclusion) waitingFor(on *plan.Progress, m *maintenance) Explanation {
-	asked := c.plans.Of(m.age)
+	limiter := c.plans.Of(m.age)
 	if on.Limiter != nil {
-		asked = on.Limiter.Maintenance
+		limiter = on.Limiter.Maintenance
 	}
-	key := [2]int{asked.Age, m.age}
+	key := [2]int{limiter.Age, m.age}
 	if known, found := c.waiting[key]; found {
 		return known
 	}
-	awaited := c.plans.Awaited(asked)
+	awaited := c.plans.Awaited(limiter)
 	named := awaited[:min(len(awaited), namedNodes)]
 	e := Explanation{State: v1alpha1.NodeStateWaitingForNodes, Message: waitingText(awaited, named, m)}
 	for _, one := range named {
@@ -103,29 +101,29 @@ func (c *conclusion) waitingFor(on *plan.Progress, m *maintenance) Explanation {
 
 func waitingText(awaited, named []*plan.Drain, seenBy *maintenance) string {
 	several := slices.ContainsFunc(awaited, func(one *plan.Drain) bool { return one.Maintenance != awaited[0].Maintenance })
-	of := func(one *plan.Drain) string {
+	owner := func(one *plan.Drain) string {
 		if one.Maintenance.Age == seenBy.age {
 			return ""
 		}
 		return fmt.Sprintf(" (%s)", one.Maintenance.Name)
 	}
-	words := make([]string, 0, len(named))
+	names := make([]string, 0, len(named))
 	for _, one := range named {
-		word := one.Node.Name
+		name := one.Node.Name
 		if several {
-			word += of(one)
+			name += owner(one)
 		}
-		words = append(words, word)
+		names = append(names, name)
 	}
-	text := "Waiting for node " + strings.Join(words, ", ")
+	text := "Waiting for node " + strings.Join(names, ", ")
 	if len(awaited) > 1 {
-		text = "Waiting for nodes " + strings.Join(words, ", ")
+		text = "Waiting for nodes " + strings.Join(names, ", ")
 	}
 	if more := len(awaited) - len(named); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	if !several && len(awaited) > 0 {
-		text += of(awaited[0])
+		text += owner(awaited[0])
 	}
 	return text + "."
 }

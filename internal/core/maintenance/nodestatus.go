@@ -9,8 +9,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance/status"
 )
 
-// nodeStatus is what there is to say of a node to a maintenance that selects it: a
-// complete entry of nodeStatuses, and what it was made from.
+// nodeStatus is an entry of nodeStatuses, and what it was made from.
 type nodeStatus struct {
 	status.Node
 
@@ -18,10 +17,10 @@ type nodeStatus struct {
 	obstacles obstacles
 }
 
-// noTargets are those that a maintenance has for a node before it is in Drain.
+// noTargets are the targets of a maintenance before Drain.
 var noTargets status.Targets
 
-// nodeStatuses are those of all nodes of a maintenance, by name.
+// nodeStatuses returns the status of each node of a maintenance, by name.
 func (c *conclusion) nodeStatuses(m *maintenance) ([]nodeStatus, status.Totals) {
 	statuses := make([]nodeStatus, len(m.selections))
 	sum := status.Totals{GivenBack: m.givenBack()}
@@ -54,8 +53,7 @@ func (c *conclusion) nodeStatuses(m *maintenance) ([]nodeStatus, status.Totals) 
 	return statuses, sum
 }
 
-// plan has the status of a node say what would be done there. Nothing of it is in the way of
-// anything yet.
+// plan fills in what the maintenance would do on the node. Its blockers block nothing yet.
 func (s *nodeStatus) plan(planned map[string]v1alpha1.NodeMaintenanceNodeStatus, targets map[string]*status.Targets) {
 	would, known := planned[s.NodeRef.Name]
 	if !known {
@@ -70,8 +68,8 @@ func (s *nodeStatus) plan(planned map[string]v1alpha1.NodeMaintenanceNodeStatus,
 	s.Targets = targets[key]
 }
 
-// addLeft adds what cannot be given back of nodes that have left the maintenance. They
-// have no entry in its status.
+// addLeft adds what cannot be given back of nodes that have left the maintenance and have no
+// entry in its status.
 func (c *conclusion) addLeft(sum *status.Totals, m *maintenance) {
 	for _, n := range m.listed {
 		o := &c.nodes[n.index]
@@ -85,8 +83,8 @@ func (c *conclusion) addLeft(sum *status.Totals, m *maintenance) {
 	}
 }
 
-// listed are the nodes that a status describes: all until the maintenance is complete,
-// then those that something keeps from being given back.
+// listed returns the nodes that a status describes: all until the maintenance is complete, then
+// those that are blocked from being given back.
 func listed(m *maintenance, nodes []nodeStatus) []*status.Node {
 	var all []*status.Node
 	for i := range nodes {

@@ -22,42 +22,38 @@ type pod struct {
 	drainplan.Subject
 	object     *corev1.Pod
 	evacuation *v1alpha1.Evacuation
-	// treatment is not changed: it belongs to many pods.
+	// treatment is shared by many pods.
 	treatment *drainrule.Treatment
-	// staying is whether the pod may stay for a maintenance in place, if there is one.
+	// staying is set if a maintenance in place drains the node.
 	staying staying.Pod
-	// givenUp is true of a terminating pod that its node can no longer confirm as stopped.
+	// givenUp is true if the pod is terminating and its node can no longer confirm that it stopped.
 	givenUp bool
-	// counted is true if some maintenance in Drain waits for the pod.
-	counted bool
-	// wanted is true if one of these may have the pod asked to leave.
-	wanted bool
-	// asked is true if it has an Evacuation with our instigator finalizer.
+	// counted is true if a maintenance in Drain waits for the pod, wanted if one of these is
+	// not paused.
+	counted, wanted bool
+	// asked is true if evacuation carries our instigator finalizer.
 	asked bool
-	// request, standing and eviction are what it was asked by an EvictionRequest of ours, and
-	// what has come of that; way is by what it is to leave.
-	request   *lifecyclev1alpha1.EvictionRequest
-	standing  evictionrequest.RequestState
-	eviction  *lifecyclev1alpha1.Eviction
-	mechanism evictionrequest.Mechanism
-	// unmirrored is true of a static pod that only its agent knows of; the object stands
-	// in for its mirror pod.
+	// request is our EvictionRequest for the pod, and eviction what has come of it.
+	request      *lifecyclev1alpha1.EvictionRequest
+	requestState evictionrequest.RequestState
+	eviction     *lifecyclev1alpha1.Eviction
+	mechanism    evictionrequest.Mechanism
+	// unmirrored is true if only the agent reports this static pod; object stands in for its
+	// mirror pod.
 	unmirrored bool
+	// entry is the first entry of the ruling plan that selects a due pod.
+	entry int
 }
 
 var (
-	// ordinary is the treatment of a pod that nothing is said about, unremovable
-	// that of one that nobody can remove.
-	ordinary    = drainrule.Treatment{Behavior: v1alpha1.DrainBehaviorDrain}
+	ordinary = drainrule.Treatment{Behavior: v1alpha1.DrainBehaviorDrain}
+	// unremovable is the treatment of a pod that would come back.
 	unremovable = drainrule.Treatment{Behavior: v1alpha1.DrainBehaviorSkip}
 )
 
-// unclear returns true if nobody knows how to treat the pod. It is counted and
-// waits, and nothing that was asked for before is taken back.
+// unclear returns true if the treatment of the pod cannot be determined. The pod is counted and
+// waits, and its requests are not withdrawn.
 func (p *pod) unclear() bool { return p.treatment.Cause != "" }
-
-// retained returns true if the pod stays on purpose.
-func (p *pod) retained() bool { return p.treatment.Behavior == v1alpha1.DrainBehaviorSkip }
 
 // evacuable returns true if the pod leaves by an Evacuation, or if it may.
 func (p *pod) evacuable() bool {
@@ -69,22 +65,22 @@ func ours(evacuation *v1alpha1.Evacuation) bool {
 	return evacuation != nil && slices.Contains(evacuation.Finalizers, v1alpha1.NodeMaintenanceInstigator)
 }
 
-// readPods classifies the pods of a node in Drain and counts them for each of its
-// maintenances. The pods of other nodes are not looked at.
+// readPods classifies the pods of a node in Drain and counts them for each of its maintenances.
 func (r *reader) readPods(n *node) {
 	all := r.Pods[n.name()]
 	n.pods = make([]pod, 0, len(all))
 	rules := r.Rules.ForNode(n.object.Labels)
 	for _, one := range all {
-		asked := ours(one.Evacuation)
+		p := pod{
+			Subject: drainplan.SubjectOf(one.Object), object: one.Object, evacuation: one.Evacuation, asked: ours(one.Evacuation),
+			request: one.Request, requestState: one.requestState(), eviction: one.Eviction,
+		}
 		if podclass.Terminal(one.Object) {
-			if asked || one.standing() == evictionrequest.Asked {
+			if p.asked || p.requestState == evictionrequest.Asked {
 				n.finished = append(n.finished, one)
 			}
 			continue
 		}
-		p := pod{Subject: drainplan.SubjectOf(one.Object), object: one.Object, evacuation: one.Evacuation, asked: asked}
-		p.request, p.standing, p.eviction = one.Request, one.standing(), one.Eviction
 		p.mechanism = r.mechanismOf(&p)
 		p.treatment = r.treatment(n, &p, rules)
 		at := podclass.GivenUpTime(p.object, n.object)
@@ -97,59 +93,55 @@ func (r *reader) readPods(n *node) {
 	}
 	for _, one := range n.drains {
 		one.counts = make([]bool, len(n.pods))
-	}
-	for i := range n.pods {
-		n.count(i)
-	}
-}
-
-// count counts the pod at this place for each maintenance in Drain.
-func (n *node) count(i int) {
-	p := &n.pods[i]
-	for _, one := range n.drains {
-		one.counts[i] = one.maintenance.counts(p)
-		switch {
-		case !one.counts[i]:
-			one.retained++
-			continue
-		case p.underWay():
-			one.evacuating++
-		default:
-			one.pending++
+		for i := range n.pods {
+			one.count(i, &n.pods[i])
 		}
-		p.counted, p.wanted = true, p.wanted || !one.maintenance.paused
 	}
 }
 
-// treatment shares the treatment of the many pods that nothing is said about.
+// count counts a pod for the maintenance. It does not wait for pods that cannot be removed,
+// nor for those below its drainDepth or that it leaves on the node, even if another maintenance
+// removes them. If a Machine goes with the node, it does not wait for pods that the node can no
+// longer confirm as stopped.
+func (s *selection) count(i int, p *pod) {
+	m := s.maintenance
+	if p.treatment.Behavior == v1alpha1.DrainBehaviorSkip || p.Depth() > m.depth || m.keeps(p) || m.ofMachine && p.givenUp {
+		s.retained++
+		return
+	}
+	if p.isLeaving() {
+		s.evacuating++
+	} else {
+		s.pending++
+	}
+	s.counts[i], p.counted, p.wanted = true, true, p.wanted || !m.paused
+}
+
+// treatment returns how the drain treats a pod. DaemonSet and static pods need an evacuator that
+// keeps them from coming back.
 func (r *reader) treatment(n *node, p *pod, rules drainrule.Rules) *drainrule.Treatment {
-	if !r.removable(n, p) {
+	removable := true
+	switch p.Type() {
+	case v1alpha1.PodTypeDaemonSet:
+		removable = r.Runners.DaemonSets || hasThirdParty(p.object)
+	case v1alpha1.PodTypeStatic:
+		// A pod that the agent does not report may be reported in a moment.
+		reported, _ := n.agentReport(p.object)
+		removable = n.agent != nil && reported.State != v1alpha1.StaticPodUnmanageable || hasThirdParty(p.object)
+	}
+	if !removable {
 		return &unremovable
 	}
-	asked := rules.Ask(p.object, r.Facts)
-	if asked.Reason == "" && asked.Cause == "" {
+	answer := rules.Ask(p.object, r.Facts)
+	if answer.Reason == "" && answer.Cause == "" {
 		return &ordinary
 	}
-	own := asked
+	own := answer // Only this one is on the heap.
 	return &own
 }
 
-// removable returns true if somebody can remove the pod for good. The eviction
-// API can do that for ordinary pods; DaemonSet and static pods need an evacuator
-// that keeps them from coming back.
-func (r *reader) removable(n *node, p *pod) bool {
-	switch p.Type() {
-	case v1alpha1.PodTypeDaemonSet:
-		return r.Runners.DaemonSets || hasThirdParty(p.object)
-	case v1alpha1.PodTypeStatic:
-		return n.takenDown(p.object) || hasThirdParty(p.object)
-	default:
-		return true
-	}
-}
-
-// hasThirdParty returns true if the pod registered an evacuator that is not one
-// of ours; ours count where they run, also without a registration.
+// hasThirdParty returns true if the pod registered an evacuator of a third party. Our own count
+// where they run, without a registration.
 func hasThirdParty(object *corev1.Pod) bool {
 	evacuators, _ := podclass.Evacuators(object)
 	return slices.ContainsFunc(evacuators, func(e v1alpha1.Evacuator) bool {
@@ -157,11 +149,10 @@ func hasThirdParty(object *corev1.Pod) bool {
 	})
 }
 
-// builtIn are the classes of our own evacuators.
 var builtIn = []string{v1alpha1.DeploymentEvacuatorClass, v1alpha1.DaemonSetEvacuatorClass, v1alpha1.KubeletEvacuatorClass}
 
-// readStaying finds out which pods may stay on a node. Only a pod that would be evicted can
-// ask: one that is to complete is waited for, and one that is skipped is nobody's concern.
+// readStaying decides which pods may stay on a node. Only a pod that would be evicted can ask
+// for it.
 func (r *reader) readStaying(n *node) {
 	var record *v1alpha1.DrainRecord
 	if drainrecord.InForce(n.object, n.record) {
@@ -183,17 +174,12 @@ func (r *reader) readStaying(n *node) {
 	}
 }
 
-// budgets are those of a snapshot. They are compiled when they are first asked for.
+// budgets holds the budgets of a snapshot, compiled on first use.
 type budgets struct {
 	all      map[string][]*policyv1.PodDisruptionBudget
 	compiled map[string]budget.Compiled
 }
 
-func newBudgets(all map[string][]*policyv1.PodDisruptionBudget) budgets {
-	return budgets{all: all, compiled: map[string]budget.Compiled{}}
-}
-
-// in are the budgets of a namespace.
 func (b budgets) in(namespace string) budget.Compiled {
 	compiled, found := b.compiled[namespace]
 	if !found {
@@ -203,10 +189,10 @@ func (b budgets) in(namespace string) budget.Compiled {
 	return compiled
 }
 
-// Count is how many budgets a namespace has.
+// Count returns the number of budgets in a namespace.
 func (b budgets) Count(namespace string) int { return len(b.all[namespace]) }
 
-// Applying are the budgets that protect a pod.
+// Applying returns the budgets that protect a pod.
 func (b budgets) Applying(object *corev1.Pod) []*policyv1.PodDisruptionBudget {
 	return b.in(object.Namespace).Applying(object)
 }

@@ -11,7 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// retention is pods of one owner that stay for the same reason.
+// retention is a group of pods of one owner that stay for the same reason.
 type retention struct {
 	why     v1alpha1.BlockerType
 	owner   string
@@ -19,8 +19,8 @@ type retention struct {
 	example *pod
 }
 
-// retainedBy says which pods of the node stay as far as a maintenance is concerned, and
-// why: those of most pods first, at most ten.
+// retainedBy sums up the pods of the node for which a maintenance does not wait: those of most
+// pods first, at most ten.
 func (n *node) retainedBy(one *selection) []v1alpha1.Blocker {
 	var all []retention
 	for i := range n.pods {
@@ -51,7 +51,7 @@ func (n *node) retainedBy(one *selection) []v1alpha1.Blocker {
 	return retained
 }
 
-// whyRetained is why the maintenance does not wait for a pod.
+// whyRetained returns why the maintenance does not wait for a pod.
 func (m *maintenance) whyRetained(p *pod) v1alpha1.BlockerType {
 	switch {
 	case m.ofMachine && p.givenUp:
@@ -69,16 +69,16 @@ func (m *maintenance) whyRetained(p *pod) v1alpha1.BlockerType {
 	}
 }
 
-// retain says why the pods stay: a static pod in the words of its agent.
+// retain explains why the pods stay, for a static pod with the message of its agent.
 func (n *node) retain(one retention) v1alpha1.Blocker {
 	object := one.example.object
-	if said, known := n.says(object); known && one.why == v1alpha1.RetainedNoEvacuator && one.example.Type() == v1alpha1.PodTypeStatic {
-		return blocker.Unmanageable(object, said)
+	if report, known := n.agentReport(object); known && one.why == v1alpha1.RetainedNoEvacuator && one.example.Type() == v1alpha1.PodTypeStatic {
+		return blocker.Unmanageable(object, report)
 	}
 	return blocker.Retained(one.why, object, one.example.treatment.Object)
 }
 
-// ownerOf names the pod's controller, or the pod if it has none or is static.
+// ownerOf returns a key of the pod's controller, or of the pod if it has none or is static.
 func ownerOf(object *corev1.Pod) string {
 	// All mirror pods of a node belong to it, and each stays for its own reason.
 	if owner := podclass.Owner(object); owner != nil && podclass.Type(object) != v1alpha1.PodTypeStatic {

@@ -8,55 +8,49 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/labelindex"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/plan"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/status"
 )
 
-// observation is what a snapshot says: its objects parsed, related and classified.
+// observation holds the objects of a snapshot, parsed, related and classified.
 type observation struct {
 	Snapshot
-	// maintenances are oldest first, then by name.
-	maintenances []*maintenance
-	// nodes are by name.
-	nodes []*node
-	// budgets finds those of a pod.
-	budgets budgets
+	maintenances []*maintenance // oldest first, then by name
+	nodes        []*node        // by name
+	budgets      budgets
 }
 
-// node is a node as it was seen.
+// node is a node as it was read.
 type node struct {
-	// object is the node; only a name if it is gone.
+	// object has only a name if the node is gone.
 	object *corev1.Node
 	gone   bool
-	// index is its place in observation.nodes.
-	index int
-	// selections are those of all maintenances that select it, the oldest first;
-	// drains those of maintenances in Drain.
+	index  int // in observation.nodes
+	// selections are the maintenances that select it, oldest first, drains those in Drain.
 	selections, drains []*selection
-	// ledger is nil if there is none.
-	ledger *cordon.Ledger
+	ledger             *cordon.Ledger
 	// holders are the sorted names of the maintenances that hold the node from now on.
 	holders []string
 	// listing are the ages of the maintenances that the ledger lists.
 	listing []int
-	// unclear is true if a maintenance holds the node whose spec is not understood:
-	// what it asks for is unknown, so nothing is taken back.
+	// unclear is true if an invalid maintenance holds the node: what it wants is unknown, so
+	// nothing is withdrawn.
 	unclear bool
-	// record is the node's DrainRecord; nil if there is none.
-	record *v1alpha1.DrainRecord
-	// agent is what is known of the node's agent; nil if it has none.
-	agent *Agent
-	// inPlace is the oldest maintenance in Drain that leaves pods on the node; nil if
-	// none does.
+	record  *v1alpha1.DrainRecord
+	agent   *Agent
+	// inPlace is the oldest maintenance in Drain that leaves pods on the node.
 	inPlace *maintenance
 	// depth is the greatest drainDepth of the maintenances in Drain.
 	depth int
-	// kubeletStops is true if the kubelet ends all pods of the node itself, because it shuts down.
+	// kubeletStops is true if the kubelet stops all pods of the node itself, because it shuts
+	// down: they are not evacuated, but those of DaemonSets must not be created again meanwhile
+	// (KEP-4212, "kubelet: Graceful Node Shutdown").
 	kubeletStops bool
-	// read is true if the pods of the node are known; pods are those of a node in
-	// Drain that are not finished, finished the others that have an Evacuation of ours.
+	// read is true if the pods of the node are known. If it is in Drain, pods are the unfinished
+	// ones, finished the others that we have requested to leave.
 	read     bool
 	pods     []pod
 	finished []Pod
@@ -68,33 +62,44 @@ func (n *node) name() string { return n.object.Name }
 type selection struct {
 	maintenance *maintenance
 	node        *node
-	// place is its place among the drains of the node; it means nothing before Drain.
-	place int
+	place       int // in node.drains
 	// observed is the node in the status of the maintenance; nil if it is not listed.
 	observed *v1alpha1.NodeMaintenanceNodeStatus
 	// previous is the target that the status has for the node.
 	previous *plan.Past
-	// pending and evacuating are the counted pods without and with an Evacuation,
-	// retained the pods that stay.
+	// counts is true, by pod, if the maintenance waits for it. These are pending or evacuating;
+	// the others are retained.
+	counts                        []bool
 	pending, evacuating, retained int32
-	// counts is by pod whether the maintenance waits for it.
-	counts []bool
 }
 
-// waitsFor returns true if the maintenance waits for the pod at this place.
+// waitsFor returns true if the maintenance waits for the pod at index i.
 func (s *selection) waitsFor(i int) bool { return i < len(s.counts) && s.counts[i] }
 
-// counted is how many pods the maintenance waits for on the node.
+// counted returns the number of pods that the maintenance waits for on the node.
 func (s *selection) counted() int32 { return s.pending + s.evacuating }
 
-// read reads a snapshot.
+// read reads a snapshot. Nodes that are gone while their pods are still there are not selected,
+// so the Evacuations of these pods are withdrawn.
 func read(snapshot Snapshot) *observation {
-	s := &observation{Snapshot: snapshot, maintenances: readMaintenances(snapshot.Maintenances), budgets: newBudgets(snapshot.Budgets)}
-	r := &reader{observation: s, byName: byName(s.maintenances), targets: plan.Pasts{}, ledgers: map[string]*cordon.Ledger{}}
+	s := &observation{
+		Snapshot: snapshot, maintenances: readMaintenances(snapshot.Maintenances),
+		budgets: budgets{all: snapshot.Budgets, compiled: map[string]budget.Compiled{}},
+	}
+	r := &reader{observation: s, byName: make(map[string]*maintenance, len(s.maintenances)), targets: plan.Pasts{}, ledgers: map[string]*cordon.Ledger{}}
+	for _, m := range s.maintenances {
+		r.byName[m.name()] = m
+	}
+	present := make(map[string]bool, len(snapshot.Nodes))
 	for _, object := range snapshot.Nodes {
+		present[object.Name] = true
 		s.nodes = append(s.nodes, &node{object: object})
 	}
-	s.nodes = append(s.nodes, vanished(snapshot)...)
+	for name := range snapshot.Pods {
+		if !present[name] {
+			s.nodes = append(s.nodes, &node{gone: true, object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}})
+		}
+	}
 	slices.SortFunc(s.nodes, func(a, b *node) int { return cmp.Compare(a.name(), b.name()) })
 	for index, n := range s.nodes {
 		n.index = index
@@ -103,34 +108,18 @@ func read(snapshot Snapshot) *observation {
 	return s
 }
 
-// vanished are the nodes that are gone and whose pods are still there. Nobody
-// selects them, so the Evacuations of their pods are withdrawn.
-func vanished(snapshot Snapshot) []*node {
-	present := make(map[string]bool, len(snapshot.Nodes))
-	for _, object := range snapshot.Nodes {
-		present[object.Name] = true
-	}
-	var gone []*node
-	for name := range snapshot.Pods {
-		if !present[name] {
-			gone = append(gone, &node{gone: true, object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}})
-		}
-	}
-	return gone
-}
-
-// reader reads nodes, and what is written on many of them only once.
+// reader reads nodes. It parses what many of them repeat only once.
 type reader struct {
 	*observation
 	byName  map[string]*maintenance
 	targets plan.Pasts
 	ledgers map[string]*cordon.Ledger
-	// selectors finds maintenances by what their selectors ask for, once it is indexed.
+	// selectors indexes maintenances by their selectors, once indexed is true.
 	selectors labelindex.Index[*maintenance]
 	indexed   bool
 }
 
-// read finds out who asks what of a node, and what its pods are.
+// read relates a node to its maintenances and reads its pods.
 func (r *reader) read(n *node) {
 	n.record = r.DrainRecords[n.name()]
 	_, n.read = r.Pods[n.name()]
@@ -141,13 +130,12 @@ func (r *reader) read(n *node) {
 		n.agent = &agent
 	}
 	for _, m := range r.candidates(n.object) {
-		if m.selects(n.object) {
-			r.join(n, m)
+		if !m.finished && m.invalid == nil && m.selector.Match(n.object) {
+			join(n, m)
 		}
 	}
 	r.readHolders(n)
-	for place, one := range n.drains {
-		one.place = place
+	for _, one := range n.drains {
 		one.observed, one.previous = r.previous(one)
 	}
 	if len(n.drains) > 0 {
@@ -155,10 +143,10 @@ func (r *reader) read(n *node) {
 	}
 }
 
-// fewMaintenances is up to how many maintenances are all tried on every node.
+// fewMaintenances is the number up to which all maintenances are tried on every node.
 const fewMaintenances = 16
 
-// candidates are the maintenances that can select a node, the oldest first.
+// candidates returns the maintenances that can select a node, oldest first.
 func (r *reader) candidates(object *corev1.Node) []*maintenance {
 	if len(r.maintenances) <= fewMaintenances {
 		return r.maintenances
@@ -172,11 +160,11 @@ func (r *reader) candidates(object *corev1.Node) []*maintenance {
 	return r.selectors.Candidates(object.Labels, labelindex.Name(object.Name))
 }
 
-func (r *reader) join(n *node, m *maintenance) {
-	one := &selection{maintenance: m, node: n}
+func join(n *node, m *maintenance) {
+	one := &selection{maintenance: m, node: n, place: len(n.drains)}
 	m.selections = append(m.selections, one)
 	n.selections = append(n.selections, one)
-	n.kubeletStops = n.kubeletStops || m.leavesPodsToTheKubelet()
+	n.kubeletStops = n.kubeletStops || m.stage == v1alpha1.StageCordon && OfShutdown(m.object) != ""
 	if m.stage != v1alpha1.StageDrain {
 		return
 	}
@@ -187,9 +175,8 @@ func (r *reader) join(n *node, m *maintenance) {
 	}
 }
 
-// readHolders reads the ledger of a node and finds out who holds it from now on. A
-// maintenance that is not understood any more keeps what it holds: which nodes it
-// means is unknown.
+// readHolders reads the ledger of a node and who holds it from now on. A maintenance that has
+// become invalid keeps its nodes.
 func (r *reader) readHolders(n *node) {
 	n.holders = []string{}
 	for _, one := range n.selections {
@@ -219,8 +206,8 @@ func (r *reader) readHolders(n *node) {
 	n.holders = slices.Compact(n.holders)
 }
 
-// previous reads what the status of a maintenance says of a node. Before its drain was
-// recorded that is no more than what it was going to do.
+// previous reads what the status of a maintenance records of a node. Before its drain was
+// recorded that is only a plan.
 func (r *reader) previous(one *selection) (*v1alpha1.NodeMaintenanceNodeStatus, *plan.Past) {
 	m := one.maintenance
 	observed := m.observed[one.node.name()]

@@ -12,14 +12,13 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
-// NodeSelector matches the nodes of a maintenance: those that its selector matches and that it
-// has not given back.
+// NodeSelector matches the nodes of a maintenance but those that it has given back.
 type NodeSelector struct {
 	compiled  *nodeaffinity.NodeSelector
 	completed map[string]bool
 }
 
-// compileSelector returns an error that names the field that cannot be understood.
+// compileSelector returns an error that names the field at fault.
 func compileSelector(spec *v1alpha1.NodeMaintenanceSpec) (*NodeSelector, error) {
 	if spec.NodeSelector == nil {
 		return nil, errors.New("spec.nodeSelector: is required")
@@ -40,8 +39,8 @@ func (s *NodeSelector) Match(node *corev1.Node) bool {
 	return !s.completed[node.Name] && s.compiled.Match(node)
 }
 
-// Matching returns those of the nodes that are the nodes of a NodeMaintenance, in their
-// order. The error names the field that cannot be understood.
+// Matching returns those of the nodes that a NodeMaintenance matches, in their order. The error
+// names the field at fault.
 func Matching(spec *v1alpha1.NodeMaintenanceSpec, nodes []*corev1.Node) ([]*corev1.Node, error) {
 	compiled, err := compileSelector(spec)
 	if err != nil {
@@ -56,10 +55,9 @@ func Matching(spec *v1alpha1.NodeMaintenanceSpec, nodes []*corev1.Node) ([]*core
 	return matching, nil
 }
 
-// Selector returns what tells the nodes of a maintenance; nil if it selects none,
-// because its work is over or its selector cannot be understood.
+// Selector returns the selector of a maintenance; nil if it is finished or its selector invalid.
 func Selector(m *v1alpha1.NodeMaintenance) *NodeSelector {
-	if isFinished(m, effectiveStage(m)) {
+	if Finished(m) {
 		return nil
 	}
 	compiled, err := compileSelector(&m.Spec)
@@ -69,35 +67,27 @@ func Selector(m *v1alpha1.NodeMaintenance) *NodeSelector {
 	return compiled
 }
 
-// Finished returns true if nothing is done for the maintenance any more.
-func Finished(m *v1alpha1.NodeMaintenance) bool { return isFinished(m, effectiveStage(m)) }
-
-// Stage is the stage that a maintenance is in: a deletion completes it, unless it has not
-// begun.
-func Stage(m *v1alpha1.NodeMaintenance) v1alpha1.NodeMaintenanceStage { return effectiveStage(m) }
-
 // ReadsPods returns true if a decision about a node that the maintenance selects
 // or holds depends on the pods of the node: while it drains, and afterwards until
 // their evacuations are withdrawn.
 func ReadsPods(m *v1alpha1.NodeMaintenance) bool {
-	switch stage := effectiveStage(m); stage {
+	switch Stage(m) {
 	case v1alpha1.StageIdle, v1alpha1.StageCordon:
 		return false
 	case v1alpha1.StageComplete:
-		return !isFinished(m, stage) && hasStarted(m, v1alpha1.StageDrain)
+		return !Finished(m) && hasStarted(m, v1alpha1.StageDrain)
 	default:
 		return true
 	}
 }
 
-// Marked returns true if a maintenance has left something on the node: its ledger,
-// what keeps DaemonSet pods away, that it is handed over, or a condition that announces it.
+// Marked returns true if a maintenance has left something on the node: a ledger, a suppression, a
+// hand-over or a condition.
 func Marked(node *corev1.Node) bool {
 	return cordon.Marked(node) || len(announcement.Types(node)) > 0
 }
 
-// Plans returns true if the maintenance is in Idle and may still do something: its status
-// says what that would be.
+// Plans returns true if the status of the maintenance shows what it would do.
 func Plans(m *v1alpha1.NodeMaintenance) bool {
-	return effectiveStage(m) == v1alpha1.StageIdle && m.DeletionTimestamp == nil
+	return Stage(m) == v1alpha1.StageIdle && m.DeletionTimestamp == nil
 }

@@ -10,14 +10,13 @@ import (
 
 const (
 	shutdownPrefix = "node-shutdown-"
-	// longestName is how long the name of an object may be.
-	longestName = 253
-	// hashLength is how many digits of a hash end a name that would be longer.
+	longestName    = 253 // of an object
+	// hashLength is the length of the hash that ends a name that would be longer.
 	hashLength = 32
 )
 
-// ShutdownName is the name of the NodeMaintenance for the shutdown of a node. One that would be
-// too long has a dot after "node-shutdown", as that of no other node has, and ends in a hash.
+// ShutdownName returns the name of the NodeMaintenance for the shutdown of a node. A name that
+// would be too long has a dot after "node-shutdown", unlike all others, and ends in a hash.
 func ShutdownName(node string) string {
 	if len(shutdownPrefix+node) <= longestName {
 		return shutdownPrefix + node
@@ -26,8 +25,8 @@ func ShutdownName(node string) string {
 	return ("node-shutdown." + node)[:longestName-hashLength] + sum
 }
 
-// OfShutdown is the node for whose shutdown the manager has made a maintenance: it has the
-// label and the name, and selects that node by its name. It is empty for all others.
+// OfShutdown returns the node for whose shutdown the manager has created a maintenance, which has
+// the label and the name and selects that node by its name; empty for all others.
 func OfShutdown(m *v1alpha1.NodeMaintenance) string {
 	if m.Labels[v1alpha1.CreatedByLabel] != v1alpha1.CreatedByNodeAgent {
 		return ""
@@ -36,11 +35,4 @@ func OfShutdown(m *v1alpha1.NodeMaintenance) string {
 		return node
 	}
 	return ""
-}
-
-// leavesPodsToTheKubelet returns true if the node goes down with a kubelet that ends all
-// of its pods itself: nobody is asked to leave, but those of DaemonSets must not be made
-// again meanwhile (KEP-4212, "kubelet: Graceful Node Shutdown").
-func (m *maintenance) leavesPodsToTheKubelet() bool {
-	return m.stage == v1alpha1.StageCordon && OfShutdown(m.object) != ""
 }

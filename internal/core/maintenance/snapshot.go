@@ -14,55 +14,48 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 )
 
-// Snapshot is everything that a decision reads. It is never changed by Decide.
+// Snapshot holds everything that a decision reads. Decide does not change it.
 type Snapshot struct {
-	// Now is the time of the decision.
 	Now time.Time
-	// ClockSkewed is true while that is not trusted; see package skew.
+	// ClockSkewed is true while Now is not trusted; see package skew.
 	ClockSkewed bool
 	// Maintenances are all NodeMaintenances, in any order.
 	Maintenances []*v1alpha1.NodeMaintenance
-	// Nodes are at least all nodes that Select named, in any order.
+	// Nodes are at least the selected and the marked ones, in any order.
 	Nodes []*corev1.Node
-	// Pods are the pods of those nodes, by node name. A node without pods has an
-	// empty entry; one without any entry has unknown pods, which nothing is
-	// concluded from. A node with an entry that is not among Nodes is gone. Nodes
-	// that have a DrainRecord need an entry, too.
+	// Pods are by node name. A node without pods has an empty entry; without an entry its pods
+	// are unknown. A node with an entry that is not among Nodes is gone. Nodes with a DrainRecord
+	// need an entry, too.
 	Pods map[string][]Pod
 	// Budgets are the PodDisruptionBudgets, by namespace.
 	Budgets map[string][]*policyv1.PodDisruptionBudget
 	// DrainRecords are by the name of their node.
 	DrainRecords map[string]*v1alpha1.DrainRecord
-	// LongestLock is how long the lock of a budget may hold; 0 is budget.LongestLock.
+	// LongestLock bounds the lock of a budget; 0 is budget.LongestLock.
 	LongestLock time.Duration
-	// Rules are the MachineDrainRules of Ebbtide's own namespace, and Facts what
-	// they ask about: only namespaces.
-	Rules drainrule.Set
-	Facts drainrule.Facts
-	// Runners tells which built-in evacuators somebody runs.
+	// Rules are the MachineDrainRules of Ebbtide's own namespace, and Facts the namespaces that
+	// they select by.
+	Rules   drainrule.Set
+	Facts   drainrule.Facts
 	Runners Runners
-	// Requester is what is known of asking pods to leave by EvictionRequests.
+	// Requester tells whether EvictionRequests can be used.
 	Requester evictionrequest.Availability
 	// Namespace is Ebbtide's own, for messages.
 	Namespace string
-	// Planned says, by the name of a maintenance in Idle and by node, what it would do there;
-	// its status shows that. One that is not there says nothing of its nodes.
+	// Planned holds, by the name of a maintenance in Idle and by node, what it would do.
 	Planned map[string]map[string]v1alpha1.NodeMaintenanceNodeStatus
-	// Protect are the keys of the annotations by which autoscalers are to leave nodes under
-	// maintenance alone: v1alpha1.KarpenterDoNotDisruptAnnotation,
-	// v1alpha1.ScaleDownDisabledAnnotation.
+	// Protect are the annotations that keep autoscalers from removing nodes under maintenance:
+	// v1alpha1.KarpenterDoNotDisruptAnnotation, v1alpha1.ScaleDownDisabledAnnotation.
 	Protect []string
-	// Refused are writes that the API server has refused lately.
+	// Refused holds recently refused writes.
 	Refused map[Write]Refusal
 }
 
-// Pod is a pod and what it was asked.
+// Pod is a pod with the requests that it leaves; nil if there is none.
 type Pod struct {
-	Object *corev1.Pod
-	// Evacuation is nil if there is none.
+	Object     *corev1.Pod
 	Evacuation *v1alpha1.Evacuation
-	// Request is what has the name of our EvictionRequest for the pod, whoever made it, and
-	// Eviction what has come of requests for it; nil if there is none.
+	// Request has the name of our EvictionRequest for the pod, by whatever requester.
 	Request  *lifecyclev1alpha1.EvictionRequest
 	Eviction *lifecyclev1alpha1.Eviction
 }
@@ -70,13 +63,11 @@ type Pod struct {
 // Write names a write of a NodeDecision.
 type Write struct {
 	Kind WriteKind
-	// Node is the name of the node of a cordon or record.
-	Node string
-	// Pod is the pod of an evacuation, withdrawal or deletion.
-	Pod types.UID
+	Node string    // of a cordon, record or condition
+	Pod  types.UID // of an evacuation, withdrawal or deletion
 }
 
-// WriteKind is which write of a NodeDecision it is.
+// WriteKind names a kind of write of a NodeDecision.
 type WriteKind string
 
 const (
@@ -92,20 +83,17 @@ const (
 	WriteRequestWithdrawal WriteKind = "RequestWithdrawal"
 	// WriteDeletion is one of NodeDecision.Delete.
 	WriteDeletion WriteKind = "Deletion"
-	// WriteConditions is NodeDecision.Conditions and Retract. It rests after a refusal, and
-	// is no blocker.
+	// WriteConditions is NodeDecision.Conditions and Retract. Its refusal is no blocker.
 	WriteConditions WriteKind = "Conditions"
 )
 
-// Refusal is why a write failed. The write is not in a decision before Again; it is a
-// blocker for as long as the snapshot has its refusal.
+// Refusal is the cause why a write failed. The write is not in a decision before Again; it blocks
+// for as long as the snapshot has its refusal.
 type Refusal = blocker.Refusal
 
-// Runners tells which built-in evacuators somebody runs. A DaemonSet or static
-// pod that nobody can evacuate is retained.
+// Runners tells which built-in evacuators run. DaemonSet and static pods without an evacuator are
+// retained.
 type Runners struct {
-	// DaemonSets is true if the DaemonSet evacuator runs in this cluster.
 	DaemonSets bool
-	// Agents are by node what is known of its agent. A node without a NodeAgent has none.
-	Agents map[string]Agent
+	Agents     map[string]Agent // by node
 }

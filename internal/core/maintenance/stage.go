@@ -9,19 +9,18 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// stageOrder is the order of the stages.
 var stageOrder = map[v1alpha1.NodeMaintenanceStage]int{
 	v1alpha1.StageIdle: 0, v1alpha1.StageCordon: 1, v1alpha1.StageDrain: 2, v1alpha1.StageComplete: 3,
 }
 
 // Past returns true if a maintenance is in a later stage than this one.
 func Past(m *v1alpha1.NodeMaintenance, stage v1alpha1.NodeMaintenanceStage) bool {
-	return stageOrder[effectiveStage(m)] > stageOrder[stage]
+	return stageOrder[Stage(m)] > stageOrder[stage]
 }
 
-// effectiveStage is the stage that a maintenance is in: a deletion completes it,
-// unless it has not begun.
-func effectiveStage(m *v1alpha1.NodeMaintenance) v1alpha1.NodeMaintenanceStage {
+// Stage returns the stage that a maintenance is in: a deletion completes it, unless it has not
+// begun.
+func Stage(m *v1alpha1.NodeMaintenance) v1alpha1.NodeMaintenanceStage {
 	switch {
 	case m.Spec.Stage == "" || m.Spec.Stage == v1alpha1.StageIdle:
 		return v1alpha1.StageIdle
@@ -36,7 +35,7 @@ func hasStarted(m *v1alpha1.NodeMaintenance, stages ...v1alpha1.NodeMaintenanceS
 	return slices.ContainsFunc(m.Status.StageStatuses, func(s v1alpha1.StageStatus) bool { return slices.Contains(stages, s.Name) })
 }
 
-// drainBegan is when the Drain stage was recorded; zero if it was not yet.
+// drainBegan returns when the Drain stage was recorded; zero if it was not.
 func drainBegan(m *v1alpha1.NodeMaintenance) time.Time {
 	for _, stage := range m.Status.StageStatuses {
 		if stage.Name == v1alpha1.StageDrain && stage.StartTimestamp != nil {
@@ -50,24 +49,23 @@ func hasFinalizer(m *v1alpha1.NodeMaintenance) bool {
 	return slices.Contains(m.Finalizers, v1alpha1.MaintenanceCompletionFinalizer)
 }
 
-// isFinished returns true if the Complete stage has run. It runs once: it is
-// over when it was recorded and the finalizer, which comes before the record,
-// is gone. An object under deletion takes no finalizer any more, so one without
+// Finished returns true if the Complete stage has run: it was recorded, and the finalizer, which
+// comes before the record, is gone. An object under deletion takes no finalizer, so one without
 // it was never acted on.
-func isFinished(m *v1alpha1.NodeMaintenance, stage v1alpha1.NodeMaintenanceStage) bool {
-	if stage != v1alpha1.StageComplete || hasFinalizer(m) {
+func Finished(m *v1alpha1.NodeMaintenance) bool {
+	if Stage(m) != v1alpha1.StageComplete || hasFinalizer(m) {
 		return false
 	}
 	return m.DeletionTimestamp != nil || hasStarted(m, v1alpha1.StageComplete)
 }
 
-// advanceStage decides about spec.stage, the finalizer and the record of stages.
+// advanceStage decides about spec.stage, the finalizer and the recorded stages.
 func (c *conclusion) advanceStage(m *maintenance, d *MaintenanceDecision) {
 	object := m.object
 	d.Complete = m.stage == v1alpha1.StageComplete && object.Spec.Stage != v1alpha1.StageComplete
 	switch {
 	case m.stage == v1alpha1.StageIdle:
-		// A finalizer that somebody put on an idle maintenance protects nothing.
+		// On an idle maintenance, the finalizer protects nothing.
 		d.DropFinalizer = hasFinalizer(object) && object.DeletionTimestamp != nil
 	case m.stage == v1alpha1.StageComplete && !m.starts && hasFinalizer(object):
 		d.DropFinalizer = c.nothingLeft(m)
@@ -82,8 +80,7 @@ func (c *conclusion) advanceStage(m *maintenance, d *MaintenanceDecision) {
 	d.Record = m.starts
 }
 
-// runs are the stages that this decision runs first: every drain has its cordon, and
-// Idle is run without anything that would have to be recorded before.
+// runs returns the stages that begin with this decision. Every drain has its cordon.
 func (m *maintenance) runs() []v1alpha1.NodeMaintenanceStage {
 	switch {
 	case m.stage == v1alpha1.StageIdle && m.object.DeletionTimestamp == nil && !hasStarted(m.object, m.stage):
@@ -97,13 +94,13 @@ func (m *maintenance) runs() []v1alpha1.NodeMaintenanceStage {
 	}
 }
 
-// nothingLeft returns true if, as far as the API shows, a maintenance in Complete has
-// nothing to do any more: its nodes are given back, its Evacuations withdrawn.
+// nothingLeft returns true if the nodes of a maintenance in Complete are given back and its
+// Evacuations withdrawn, as far as the API shows.
 func (c *conclusion) nothingLeft(m *maintenance) bool {
 	drained := hasStarted(m.object, v1alpha1.StageDrain)
 	left := func(n *node) bool {
 		o := &c.nodes[n.index]
-		return o.cordon.Change != nil || o.cordon.Awaited || o.lock.Change != nil || len(o.withdraw) > 0 || drained && !n.read
+		return o.cordon.Change != nil || o.cordon.Awaited || o.lock.Change != nil || len(o.withdrawals) > 0 || drained && !n.read
 	}
 	return !slices.ContainsFunc(m.listed, left) &&
 		!slices.ContainsFunc(m.selections, func(one *selection) bool { return left(one.node) })

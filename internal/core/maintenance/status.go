@@ -11,7 +11,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance/status"
 )
 
-// maintenanceDecision decides what becomes of one NodeMaintenance.
 func (c *conclusion) maintenanceDecision(m *maintenance) MaintenanceDecision {
 	d := MaintenanceDecision{Maintenance: m.object, Status: m.object.Status}
 	switch {
@@ -34,14 +33,13 @@ func (c *conclusion) report(m *maintenance, d *MaintenanceDecision) {
 	d.Status.Conditions = c.conditions(m, sum)
 	sum.Late = meta.IsStatusConditionTrue(d.Status.Conditions, v1alpha1.ConditionPastDeadline)
 	d.Status.Summary = status.Summary(m.stage, sum, m.ending())
-	c.completeByItself(m, d)
+	c.completeAutomatically(m, d)
 	d.Record = d.Record || c.grown(m) || becameLate(m.object.Status.Conditions, d.Status.Conditions, v1alpha1.ReasonDeletingPods)
 	d.Urgent = status.Flipped(m.object.Status.Conditions, d.Status.Conditions)
 	d.Events = append(m.events(nodes, d), c.blockedEvents(m, nodes, d)...)
 }
 
-// reportInvalid says what is wrong with a maintenance that is not understood.
-// Nothing starts, and what was recorded before stays.
+// reportInvalid reports the error in the spec. Nothing starts, and what was recorded stays.
 func (c *conclusion) reportInvalid(m *maintenance, d *MaintenanceDecision) {
 	d.Status.ObservedGeneration = m.object.Generation
 	d.Status.Summary = "invalid spec, nothing is done"
@@ -62,9 +60,8 @@ func (c *conclusion) reportInvalid(m *maintenance, d *MaintenanceDecision) {
 	}
 }
 
-// conditions say whether the maintenance is drained and whether something holds it
-// up. They speak of the present: before their stage and after the maintenance is
-// complete there is nothing to say but how it ended.
+// conditions returns the conditions of the maintenance. They are about the present: once it is
+// complete only its ending is left.
 func (c *conclusion) conditions(m *maintenance, t status.Totals) []metav1.Condition {
 	blocked := status.Blocked(t.Obstacles)
 	var wanted status.Conditions
@@ -73,7 +70,7 @@ func (c *conclusion) conditions(m *maintenance, t status.Totals) []metav1.Condit
 		wanted.Drained = new(status.Drained(m.object, t, blocked))
 		wanted.PastDeadline = c.pastDeadline(m, t, blocked)
 		if m.completeWhen != nil {
-			wanted.Returned = new(c.handing(m).Verdict.Condition())
+			wanted.Returned = new(c.handoverOf(m).Verdict.Condition())
 		}
 	case v1alpha1.StageComplete:
 		wanted.Succeeded = new(m.ending())
@@ -88,7 +85,7 @@ func (m *maintenance) ending() metav1.Condition {
 	return status.Ending(&m.object.Status, hasStarted(m.object, v1alpha1.StageDrain), !m.starts)
 }
 
-// add adds a node to the numbers of a maintenance.
+// add adds a node to the totals of a maintenance.
 func add(t *status.Totals, o *outcome, s *nodeStatus) {
 	m := s.selection.maintenance
 	if m.stage == v1alpha1.StageIdle {
@@ -114,8 +111,7 @@ func add(t *status.Totals, o *outcome, s *nodeStatus) {
 	}
 }
 
-// grown returns true if the target of some node is more than what the status has
-// recorded for it.
+// grown returns true if the target of a node is more than its status has recorded.
 func (c *conclusion) grown(m *maintenance) bool {
 	if m.stage != v1alpha1.StageDrain {
 		return false
@@ -128,7 +124,7 @@ func (c *conclusion) grown(m *maintenance) bool {
 	return false
 }
 
-// givenBack is how many nodes are given back before the others.
+// givenBack counts the nodes that are given back before the others.
 func (m *maintenance) givenBack() int {
 	if !m.holds() {
 		return 0
@@ -136,7 +132,7 @@ func (m *maintenance) givenBack() int {
 	return len(m.object.Spec.CompletedNodes)
 }
 
-// events are what has become true since the observed status.
+// events report what has become true since the observed status.
 func (m *maintenance) events(nodes []nodeStatus, d *MaintenanceDecision) []event.Event {
 	var events []event.Event
 	if m.starts {
@@ -160,19 +156,19 @@ func (m *maintenance) events(nodes []nodeStatus, d *MaintenanceDecision) []event
 	return events
 }
 
-// events are what has become true of one node in Drain since it was last reported.
+// events report what has become true of one node in Drain since its last status.
 func (s *nodeStatus) events() []event.Event {
 	one := s.selection
 	m, node, before := one.maintenance, one.node, one.observed
 	joined := before == nil || len(before.DrainTargets) == 0
 	switch {
 	case joined && !one.previous.Set.Empty():
-		// The status leaves the node out and nobody knows.
+		// The status leaves the node out, so it is unknown.
 		return nil
 	case s.FastForwardedBy != "" && (joined || before.FastForwardedBy == ""):
 		return []event.Event{event.FastForwarded(m.object, node.name(), s.FastForwardedBy)}
 	case !joined && s.State == v1alpha1.NodeStateDrained && before.State != "" && before.State != v1alpha1.NodeStateDrained:
-		// An older manager wrote no state: nobody knows whether it told this already.
+		// An older manager wrote no state and may have published the event.
 		return []event.Event{event.NodeDrained(node.object, m.name())}
 	default:
 		return nil

@@ -14,38 +14,36 @@ import (
 // noOrder is later than any order of a rule.
 const noOrder = int64(math.MaxInt64)
 
-// targeted is which pods have to leave which node.
+// targeted adds to an observation which pods have to leave which node.
 type targeted struct {
 	*observation
 	plans *plan.Plans
-	// nodes are in the order of observation.nodes, which they hide.
+	// nodes shadows observation.nodes, in the same order.
 	nodes []targetedNode
 }
 
 // targetedNode is a node with the pods that have to leave it.
 type targetedNode struct {
 	*node
-	// ruling is the maintenance whose drain plan the target follows; nil if none is in
-	// Drain.
+	// ruling is the maintenance whose drain plan the target follows; nil if none is in Drain.
 	ruling *plan.Position
 	target *nodeTarget
-	// covered is by pod whether the target covers it.
+	// covered is true, by pod, if the target covers it.
 	covered []bool
-	// progress is by drain how far the node is.
+	// progress is by drain.
 	progress []plan.Progress
-	// order is that of the pods whose turn it is, later the lowest one that pods wait
-	// for; noOrder if there is none.
+	// order is that of the pods that leave now, later the next one; noOrder if there is none.
 	order, later int64
 }
 
-// nodeTarget is which pods leave a node, as a set, as a status shows it, and as the node does.
+// nodeTarget holds which pods leave a node, as a set, as a status shows it, and as the node does.
 type nodeTarget struct {
 	set         drainplan.Set
 	shown       status.Targets
 	suppression cordon.Suppression
 }
 
-// target finds out how far every drain plan has come, and what that means for nodes.
+// target decides how far every drain plan has come, and so which pods leave each node.
 func target(s *observation) *targeted {
 	t := &targeted{observation: s, plans: plan.Decide(s.drains()), nodes: make([]targetedNode, len(s.nodes))}
 	type key struct {
@@ -67,12 +65,12 @@ func target(s *observation) *targeted {
 		t.nodes[i] = targetedNode{
 			node: n, ruling: p.Ruling, target: targets[k], covered: p.Covered, progress: p.Progress, order: noOrder, later: noOrder,
 		}
-		t.nodes[i].findWave()
+		findWave(&t.nodes[i])
 	}
 	return t
 }
 
-// drains are the maintenances in Drain, by age, and their nodes, by name.
+// drains returns the maintenances in Drain, by age, and their nodes, by name.
 func (s *observation) drains() ([]*plan.Maintenance, []*plan.Node) {
 	maintenances := make([]*plan.Maintenance, len(s.maintenances))
 	for age, m := range s.maintenances {
@@ -101,24 +99,22 @@ func (s *observation) drains() ([]*plan.Maintenance, []*plan.Node) {
 	return maintenances, nodes
 }
 
-// leaves returns true if the pod at this place is to leave the node, though its turn
-// may come later. What was asked for it before is not taken back, unless nobody wants it
-// any more.
+// leaves returns true if the pod at index i leaves the node, perhaps in a later wave. Its
+// requests are not withdrawn unless no maintenance wants it to leave any more.
 func (t *targetedNode) leaves(i int) bool {
 	p := &t.pods[i]
 	return t.covered[i] && p.wanted && p.evacuable()
 }
 
-// due returns true if it is the pod's turn to leave the node.
+// due returns true if the pod at index i leaves now.
 func (t *targetedNode) due(i int) bool {
 	p := &t.pods[i]
 	return t.leaves(i) && !p.unclear() && int64(p.treatment.Order) <= t.order
 }
 
-// findWave finds out whose turn it is: those of the lowest order that is present,
-// with pods that are terminating, those that are left to complete and those that
-// nobody knows how to treat.
-func (t *targetedNode) findWave() {
+// findWave finds the lowest order that is present. Pods that are terminating, left to complete
+// or unclear count.
+func findWave(t *targetedNode) {
 	for i := range t.pods {
 		if p := &t.pods[i]; t.covered[i] && p.counted {
 			t.order = min(t.order, int64(p.treatment.Order))
@@ -131,14 +127,13 @@ func (t *targetedNode) findWave() {
 	}
 }
 
-// awaitsWave returns true if the pod at this place is to leave when those of a lower order
-// have, and nobody has asked it yet.
+// awaitsWave returns true if the pod at index i leaves in a later wave and is not leaving yet.
 func (t *targetedNode) awaitsWave(i int) bool {
 	p := &t.pods[i]
-	return t.leaves(i) && !p.unclear() && int64(p.treatment.Order) > t.order && !p.underWay() && p.object.DeletionTimestamp == nil
+	return t.leaves(i) && !p.unclear() && int64(p.treatment.Order) > t.order && !p.isLeaving() && p.object.DeletionTimestamp == nil
 }
 
-// waveText says which pods wait for their order.
+// waveText names the waves that wait; empty if there are none.
 func (t *targetedNode) waveText() string {
 	if t.later == noOrder {
 		return ""

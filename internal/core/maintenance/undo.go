@@ -11,8 +11,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance/status"
 )
 
-// CutShort is the status of a maintenance that is complete from now on without anybody who
-// sees that through: nothing is done for it any more, also by a manager that comes later.
+// CutShort returns the status of a maintenance that is complete from now on: nothing is done for
+// it any more, also by a later manager.
 func CutShort(m *v1alpha1.NodeMaintenance, now time.Time, why string) v1alpha1.NodeMaintenanceStatus {
 	after := *m.Status.DeepCopy()
 	at := metav1.NewTime(now).Rfc3339Copy()
@@ -30,5 +30,5 @@ func CutShort(m *v1alpha1.NodeMaintenance, now time.Time, why string) v1alpha1.N
 
 // Begun returns true if the maintenance holds nodes, or has to give some back.
 func Begun(m *v1alpha1.NodeMaintenance) bool {
-	return !Finished(m) && effectiveStage(m) != v1alpha1.StageIdle
+	return !Finished(m) && Stage(m) != v1alpha1.StageIdle
 }

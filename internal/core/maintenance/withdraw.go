@@ -5,21 +5,48 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
+	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 )
 
-// withdraw finds the Evacuations of a node that we asked for and that no maintenance in Drain
-// asks for any more; where nobody drains, that is all of them.
+// maxUnanswered bounds the events about unanswered EvictionRequests in one decision.
+const maxUnanswered = 100
+
+// RequestWithdrawal withdraws one of our EvictionRequests.
+type RequestWithdrawal struct {
+	// Request is as it was observed, Withdrawn as it is to be written.
+	Request, Withdrawn *lifecyclev1alpha1.EvictionRequest
+	// Unanswered is the pod for which no responder answered; nil if that is not the cause.
+	Unanswered *corev1.Pod
+	// Events become true with the write.
+	Events []event.Event
+}
+
+// Write returns the key of the write in Snapshot.Refused.
+func (w RequestWithdrawal) Write() Write {
+	target, _ := evictionrequest.TargetOf(w.Request)
+	return Write{Kind: WriteRequestWithdrawal, Pod: target.UID}
+}
+
+// withdraw collects our Evacuations and EvictionRequests that no maintenance in Drain wants any
+// more; on a node that is not in Drain these are all of them.
 func (t *targeted) withdraw(o *outcome) {
 	for i := range o.pods {
-		p := &o.pods[i]
-		if p.asked && !o.leaves(i) {
-			o.withdrawOne(p.object, p.evacuation)
+		p, leaves := &o.pods[i], o.leaves(i)
+		if p.asked && !leaves {
+			o.withdrawEvacuation(p.object, p.evacuation)
 		}
-		t.withdrawRequest(o, i)
+		switch {
+		case p.requestState != evictionrequest.Asked:
+		case !leaves, p.asked:
+			t.withdrawRequest(o, p.request, nil)
+		case t.unanswered(p):
+			t.withdrawRequest(o, p.request, p.object)
+		}
 	}
 	others := o.finished
 	if len(o.drains) == 0 {
@@ -27,43 +54,48 @@ func (t *targeted) withdraw(o *outcome) {
 	}
 	for _, one := range others {
 		if ours(one.Evacuation) {
-			o.withdrawOne(one.Object, one.Evacuation)
+			o.withdrawEvacuation(one.Object, one.Evacuation)
 		}
-		if one.standing() == evictionrequest.Asked {
-			t.withdrawAsked(o, one.Request, nil)
+		if one.requestState() == evictionrequest.Asked {
+			t.withdrawRequest(o, one.Request, nil)
 		}
 	}
 	slices.Sort(o.forbidden)
-	slices.SortFunc(o.withdraw, func(a, b *v1alpha1.Evacuation) int {
+	slices.SortFunc(o.withdrawals, func(a, b *v1alpha1.Evacuation) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	// Only the ledger leads back to a node that no maintenance selects, so it goes
-	// after everything else is done there.
-	if len(o.selections) == 0 && len(o.withdraw)+len(o.withdrawRequests) > 0 {
+	slices.SortFunc(o.withdrawRequests, func(a, b RequestWithdrawal) int {
+		return cmp.Or(cmp.Compare(a.Request.Namespace, b.Request.Namespace), cmp.Compare(a.Request.Name, b.Request.Name))
+	})
+	// Only the ledger leads back to a node that no maintenance selects, so it goes last.
+	if len(o.selections) == 0 && len(o.withdrawals)+len(o.withdrawRequests) > 0 {
 		o.cordon.Change, o.cordon.Events = nil, nil
 	}
 }
 
-func (o *outcome) withdrawOne(object *corev1.Pod, evacuation *v1alpha1.Evacuation) {
+func (o *outcome) withdrawEvacuation(object *corev1.Pod, evacuation *v1alpha1.Evacuation) {
 	if evacuation.Status.EvacuationCancellationPolicy == v1alpha1.CancellationForbid {
 		o.forbidden = append(o.forbidden, object.Namespace+"/"+object.Name)
 		return
 	}
-	o.withdraw = append(o.withdraw, evacuation)
+	o.withdrawals = append(o.withdrawals, evacuation)
 }
 
-// refuse says which of the writes that are wanted for the node itself are refused.
-func (t *targeted) refuse(o *outcome) {
-	if len(t.Refused) == 0 {
-		return
-	}
+func (t *targeted) withdrawRequest(o *outcome, request *lifecyclev1alpha1.EvictionRequest, unanswered *corev1.Pod) {
+	o.withdrawRequests = append(o.withdrawRequests, RequestWithdrawal{
+		Request: request, Withdrawn: evictionrequest.WithdrawnAt(request, t.Requester.Now, unanswered != nil), Unanswered: unanswered,
+	})
+}
+
+// blockRefused adds the refused writes of the node itself to what blocks it.
+func (t *targeted) blockRefused(o *outcome) {
 	if refusal, refused := t.Refused[Write{Kind: WriteCordon, Node: o.name()}]; refused && o.cordon.Change != nil {
 		o.refusals = append(o.refusals, blocker.CordonRefused(o.object, refusal))
 	}
 	if refusal, refused := t.Refused[Write{Kind: WriteDrainRecord, Node: o.name()}]; refused && o.lock.Change != nil {
 		o.refusals = append(o.refusals, blocker.RecordRefused(o.object, refusal))
 	}
-	for _, evacuation := range o.withdraw {
+	for _, evacuation := range o.withdrawals {
 		if refusal, refused := t.Refused[Write{Kind: WriteWithdrawal, Pod: evacuation.Spec.PodRef.UID}]; refused {
 			o.refusals = append(o.refusals, blocker.WithdrawalRefused("Evacuation", evacuation, refusal))
 		}

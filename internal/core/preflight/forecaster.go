@@ -141,7 +141,7 @@ func (t *forecaster) node(place int) NodeForecast {
 		f.Unschedulable, f.Notes = t.World.Nodes[at].Spec.Unschedulable, foreigndrain.Notes(t.World.Nodes[at])
 	}
 	if place < len(r.after) {
-		f.Message = r.after[place].Message + r.after[place].Turns
+		f.Message = r.after[place].Message + r.after[place].Waves
 	}
 	if !v.Read {
 		f.Outcome = OutcomeUnknown

@@ -11,20 +11,17 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/skew"
 )
 
-// Left is what is left of a maintenance.
+// Left holds what is left of a maintenance.
 type Left struct {
-	// Pods are those that the maintenance waits for, Kept those of them that the deadline
-	// does not delete. Named says which they are.
+	// Pods counts the awaited pods, Kept those that the deadline does not delete. Named names some.
 	Pods, Kept int32
 	Named      string
-	// Unread is how many nodes there are whose pods could not be read.
-	Unread int
-	// Blocked is what blocks the maintenance; empty if nothing does.
+	// Unread counts the nodes whose pods could not be read.
+	Unread  int
 	Blocked string
 }
 
-// Condition says whether pods are left at the deadline of a maintenance in Drain, and
-// what becomes of them.
+// Condition returns the condition PastDeadline of a maintenance in Drain.
 func (d *Deadline) Condition(state State, left Left) metav1.Condition {
 	condition := metav1.Condition{Type: v1alpha1.ConditionPastDeadline, Status: metav1.ConditionFalse}
 	by := inWords(d.Time)
@@ -43,16 +40,15 @@ func (d *Deadline) Condition(state State, left Left) metav1.Condition {
 		condition.Status, condition.Reason = metav1.ConditionUnknown, v1alpha1.ReasonClockSkewed
 		condition.Message = "Whether the deadline " + by + " has come is not known, so nothing is deleted for it: " + skew.Message
 	default:
-		d.tellLate(left, &condition)
+		d.setLate(left, &condition)
 	}
 	return condition
 }
 
-// inWords is a time as messages show it.
 func inWords(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
-// tellLate says who is left at a deadline that has come, and for whom it waits.
-func (d *Deadline) tellLate(left Left, condition *metav1.Condition) {
+// setLate reports the pods that are left at a deadline that has come.
+func (d *Deadline) setLate(left Left, condition *metav1.Condition) {
 	unread := ""
 	if left.Unread > 0 {
 		unread = fmt.Sprintf(" The pods of %s could not be read.", phrase.Count(left.Unread, "node"))
@@ -65,7 +61,7 @@ func (d *Deadline) tellLate(left Left, condition *metav1.Condition) {
 		condition.Reason, condition.Message = v1alpha1.ReasonDeadlineMet, "No pod is left at the deadline "+inWords(d.Time)+"."
 	default:
 		condition.Status = metav1.ConditionTrue
-		condition.Reason, condition.Message = d.tellLeft(left)
+		condition.Reason, condition.Message = d.explainLeft(left)
 		condition.Message += unread
 		if left.Blocked != "" {
 			condition.Message += " " + left.Blocked
@@ -73,8 +69,7 @@ func (d *Deadline) tellLate(left Left, condition *metav1.Condition) {
 	}
 }
 
-// tellLeft says what becomes of the pods that are left.
-func (d *Deadline) tellLeft(left Left) (reason, message string) {
+func (d *Deadline) explainLeft(left Left) (reason, message string) {
 	by, named, are := inWords(d.Time), left.Named, are(left.Pods)
 	if !d.Deletes {
 		return v1alpha1.ReasonWaitingForPods, fmt.Sprintf(
@@ -91,7 +86,6 @@ func (d *Deadline) tellLeft(left Left) (reason, message string) {
 	}
 }
 
-// are is a number of pods with its verb.
 func are(pods int32) string {
 	if pods == 1 {
 		return "1 pod is"

@@ -17,24 +17,23 @@ import (
 )
 
 const (
-	// leastDeleteBefore and mostDeleteBefore are what the API allows for
-	// Deadline.DeleteBeforeSeconds, usualDeleteBefore is its default.
+	// leastDeleteBefore and mostDeleteBefore bound Deadline.DeleteBeforeSeconds,
+	// usualDeleteBefore is its default.
 	leastDeleteBefore, mostDeleteBefore, usualDeleteBefore = 3, 86400, 60
-	// slack is how long before a deadline the last grace periods end: a kubelet
-	// needs a moment to say that a pod is gone.
+	// slack is the time between the last grace periods and the deadline, in which kubelets report
+	// that their pods are gone.
 	slack = 2 * time.Second
 )
 
 // Deadline is spec.deadline of a maintenance in Drain.
 type Deadline struct {
-	// Time is when the nodes are to be empty, Begin when the first pod is deleted for
-	// that; equal if nothing is deleted.
+	// Time is when the nodes have to be empty, Begin when the first pod is deleted; equal if
+	// nothing is deleted.
 	Time, Begin time.Time
 	Deletes     bool
 }
 
-// Read reads spec.deadline; nil if there is none. A time that nobody meant would delete pods.
-// The error names the field at fault.
+// Read reads spec.deadline; nil if there is none. The error names the field at fault.
 func Read(spec *v1alpha1.Deadline) (*Deadline, error) {
 	if spec == nil {
 		return nil, nil
@@ -60,24 +59,23 @@ func Read(spec *v1alpha1.Deadline) (*Deadline, error) {
 	return d, nil
 }
 
-// State is how a maintenance stands to its deadline.
+// State is the state of a deadline.
 type State int
 
 const (
-	// None is that there is none.
+	// None means that the maintenance has no deadline.
 	None State = iota
-	// Ahead is that it has not come.
+	// Ahead means that it has not come.
 	Ahead
-	// TooEarly is that it had passed before the drain began: then nobody meant to delete
-	// everything at once.
+	// TooEarly means that it had passed before the drain began, so nothing is deleted.
 	TooEarly
-	// Unknown is that it would have come, by a clock that is skewed.
+	// Unknown means that it has come, by a clock that is skewed.
 	Unknown
-	// Came is that what is left is deleted, or late.
+	// Came means that the pods that are left are deleted, or late.
 	Came
 )
 
-// State is how a maintenance whose drain began at a time, zero is now, stands to its deadline.
+// State returns the state of the deadline of a drain that began at a time; zero is now.
 func (d *Deadline) State(now, began time.Time, clockSkewed bool) State {
 	if began.IsZero() {
 		began = now
@@ -96,31 +94,28 @@ func (d *Deadline) State(now, began time.Time, clockSkewed bool) State {
 	}
 }
 
-// Pod is a pod that the maintenance waits for on a node, as far as its deadline is concerned.
+// Pod is a pod that the maintenance waits for on a node.
 type Pod struct {
 	Object *corev1.Pod
-	// Index is its place among the pods of the node.
-	Index int
+	Index  int // among the pods of the node
 	// Entry is the first entry of the drain plan that selects it, Order that of drain rules.
 	Entry, Order int
-	// Deletable is true if it may be deleted, but for when it was made.
+	// Deletable is true if it may be deleted, apart from the time of its creation.
 	Deletable bool
-	// Covered is true if the target of the node covers it.
-	Covered bool
+	Covered   bool // by the target of the node
 }
 
-// Deletable returns true if the deadline may delete a pod: one that was there at that time.
+// Deletable returns true if the deadline may delete a pod: one that was created before it.
 func (d *Deadline) Deletable(p *Pod) bool {
 	return p.Deletable && !p.Object.CreationTimestamp.After(d.Time)
 }
 
-// latest is when a pod has to be deleted at the latest for its own grace period to end
-// before the deadline.
+// latest returns the last time to delete a pod so that its own grace period ends in time.
 func (d *Deadline) latest(p *Pod) time.Time { return d.Time.Add(-slack - graceOf(p.Object)) }
 
-// Reach is the last entry of a drain plan that a deadline which has come takes a node to.
-// Other nodes are not waited for any more: the plan has come to the first entry with a pod
-// that is left, and to those of the pods that would not have their grace period otherwise.
+// Reach returns the last entry of a drain plan to which a deadline that has come brings a node.
+// Other nodes are no longer waited for: that is the first entry with a pod left, or those of pods
+// that would not have their grace period otherwise.
 func (d *Deadline) Reach(pods []Pod, now time.Time) int {
 	reach := -1
 	for i := range pods {

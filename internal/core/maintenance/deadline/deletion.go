@@ -6,49 +6,46 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// Turn is a place in the order of deletions: that of the drain plan, of the drain rules,
-// and then of priorities.
-type Turn struct {
+// Rank orders deletions by the drain plan, then by drain rules, then by priority.
+type Rank struct {
 	entry, order int
 	priority     int32
 }
 
-// Compare orders turns, the lowest first.
-func (t Turn) Compare(other Turn) int {
-	return cmp.Or(cmp.Compare(t.entry, other.entry), cmp.Compare(t.order, other.order), cmp.Compare(t.priority, other.priority))
+// Compare puts the lowest rank first.
+func (r Rank) Compare(other Rank) int {
+	return cmp.Or(cmp.Compare(r.entry, other.entry), cmp.Compare(r.order, other.order), cmp.Compare(r.priority, other.priority))
 }
 
-func turnOf(p *Pod) Turn {
-	t := Turn{entry: p.Entry, order: p.Order}
-	if priority := p.Object.Spec.Priority; priority != nil {
-		t.priority = *priority
-	}
-	return t
+func rankOf(p *Pod) Rank {
+	return Rank{entry: p.Entry, order: p.Order, priority: podclass.Priority(p.Object)}
 }
 
-// Due returns by their index the pods of a node that are deleted now for a deadline that has
-// come, and when others are; zero is not by time alone. It is the lowest turn with pods left,
-// and each pod that would not have its grace period otherwise: who is stuck holds up the
-// others no longer than that.
-func (d *Deadline) Due(pods []Pod, now time.Time) (due map[int]Turn, next time.Time) {
-	lowest := Turn{entry: math.MaxInt}
+// Due returns, by index, the pods of a node that are deleted now for a deadline that has come,
+// and when others are; zero is not by time alone. These are the pods of the lowest rank, and each
+// pod that would not have its grace period otherwise, so that a stuck pod does not cost the others
+// theirs.
+func (d *Deadline) Due(pods []Pod, now time.Time) (due map[int]Rank, next time.Time) {
+	lowest := Rank{entry: math.MaxInt}
 	for i := range pods {
-		if its := turnOf(&pods[i]); its.Compare(lowest) < 0 {
-			lowest = its
+		if rank := rankOf(&pods[i]); rank.Compare(lowest) < 0 {
+			lowest = rank
 		}
 	}
-	due = map[int]Turn{}
+	due = map[int]Rank{}
 	for i := range pods {
 		p := &pods[i]
 		if !d.Deletable(p) {
 			continue
 		}
-		its, latest := turnOf(p), d.latest(p)
-		switch waits := !p.Covered || its != lowest && now.Before(latest); {
+		rank, latest := rankOf(p), d.latest(p)
+		switch waits := !p.Covered || rank != lowest && now.Before(latest); {
 		case !waits:
-			due[p.Index] = its
+			due[p.Index] = rank
 		case latest.After(now) && (next.IsZero() || latest.Before(next)):
 			next = latest
 		}
@@ -56,12 +53,12 @@ func (d *Deadline) Due(pods []Pod, now time.Time) (due map[int]Turn, next time.T
 	return due, next
 }
 
-// worthShortening is by how much a grace period is shortened at least, so that a pod is
-// not deleted once a second where clocks differ by less than is noticed.
+// worthShortening is the least seconds by which a grace period is shortened, so that a slight
+// difference of clocks does not delete a pod once a second.
 const worthShortening = 5
 
-// Overdue returns true if the pod does not end before the deadline by itself. One that is
-// terminating is deleted again only to end in time.
+// Overdue returns true if the pod has to be deleted to end before the deadline. A terminating one
+// is deleted again only to end in time.
 func (d *Deadline) Overdue(object *corev1.Pod, now time.Time) bool {
 	ends, period := object.DeletionTimestamp, object.DeletionGracePeriodSeconds
 	if ends == nil {
@@ -74,14 +71,13 @@ func (d *Deadline) Overdue(object *corev1.Pod, now time.Time) bool {
 	return *period-left >= worthShortening || left == 1 && *period > 1
 }
 
-// GraceLeft is how many seconds a pod has to end: its own, as far as the deadline is away,
-// and never none, which would free its name while it may still run.
+// GraceLeft returns the grace period that fits before the deadline, in seconds. It is never 0,
+// which would free the name of a pod that may still run.
 func (d *Deadline) GraceLeft(object *corev1.Pod, now time.Time) int64 {
 	left := int64(d.Time.Sub(now)/time.Second) - int64(slack/time.Second)
 	return max(1, min(int64(graceOf(object)/time.Second), left))
 }
 
-// graceOf is the grace period of a pod.
 func graceOf(object *corev1.Pod) time.Duration {
 	seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)
 	if own := object.Spec.TerminationGracePeriodSeconds; own != nil {
