@@ -13,15 +13,10 @@ import (
 
 // nodeDecision returns what is done to a node now; any is false if that is nothing.
 func (c *conclusion) nodeDecision(o *outcome) (d NodeDecision, any bool) {
+	c.reportUnanswered(o.withdrawRequests)
 	d = NodeDecision{
 		Node: o.object, Cordon: o.cordon.Change, DrainRecord: o.lock.Change, Withdraw: o.withdrawals, WithdrawRequests: o.withdrawRequests,
 		Events: o.cordon.Events, Evacuate: o.requests(), Delete: c.deletionsOf(o),
-	}
-	for i := range d.WithdrawRequests {
-		if w := &d.WithdrawRequests[i]; w.Unanswered != nil && c.unansweredEvents < maxUnanswered {
-			c.unansweredEvents++
-			w.Events = []event.Event{event.EvictionRequestUnanswered(w.Unanswered)}
-		}
 	}
 	if !o.unclear {
 		announced := announcement.Decide(o.announcement(), c.Now)
@@ -46,6 +41,16 @@ func (c *conclusion) nodeDecision(o *outcome) (d NodeDecision, any bool) {
 		d.Maintenances = append(d.Maintenances, m.name())
 	}
 	return d, true
+}
+
+// reportUnanswered adds events to the first withdrawals of unanswered EvictionRequests.
+func (c *conclusion) reportUnanswered(withdrawals []RequestWithdrawal) {
+	for i := range withdrawals {
+		if w := &withdrawals[i]; w.Unanswered != nil && c.unansweredEvents < maxUnanswered {
+			c.unansweredEvents++
+			w.Events = []event.Event{event.EvictionRequestUnanswered(w.Unanswered)}
+		}
+	}
 }
 
 func (o *outcome) announcement() announcement.Node {

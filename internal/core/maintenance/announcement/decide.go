@@ -1,6 +1,6 @@
 // Package announcement decides which conditions of a node announce its maintenances (KEP-5683).
-// They are best effort, and those that bear the reason of somebody else are left alone, but for
-// what is left of a drain that is over when ours begins.
+// They are best effort. Conditions with a foreign reason stay, except those left of a drain that
+// is over when ours begins.
 package announcement
 
 import (
@@ -16,28 +16,24 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
 )
 
-// announced are the node conditions that announce a maintenance (KEP-5683).
 var announced = [...]corev1.NodeConditionType{
 	v1alpha1.NodeMaintenancePlanned, v1alpha1.NodeDrainInProgress, v1alpha1.NodeDrained, v1alpha1.NodeMaintenanceInProgress,
 }
 
-// conditionChange is what becomes of a node condition.
+// conditionChange is a change of a node condition.
 type conditionChange int
 
 const (
-	// unchanged leaves it as it is, gone takes it away.
 	unchanged conditionChange = iota
 	gone
-	// isFalse makes it False, wasTrue only if the node has it.
 	isFalse
-	wasTrue
-	// isTrue makes it True.
+	wasTrue // False if the node has it
 	isTrue
 )
 
-// What becomes of each of them while a maintenance is planned, while pods leave, when
-// all have left, when the node is back before the maintenance is complete, and when
-// there is none. Whoever reboots nodes that are Drained must not do so twice.
+// These are the changes of each condition while a maintenance is planned, while pods leave, when
+// all have left, when the node is back before the maintenance is complete, and when there is none.
+// A node that is back is not Drained, so that it is not rebooted twice.
 var (
 	planned  = [len(announced)]conditionChange{isTrue, wasTrue, wasTrue, wasTrue}
 	draining = [len(announced)]conditionChange{wasTrue, isTrue, isFalse, unchanged}
@@ -46,10 +42,10 @@ var (
 	over     = [len(announced)]conditionChange{gone, gone, gone, gone}
 )
 
-// Node is a node as far as its conditions are concerned.
+// Node holds what the conditions of a node depend on.
 type Node struct {
 	Object *corev1.Node
-	// Drains are its maintenances in Drain, Planned all that are not complete, the oldest first.
+	// Drains are its maintenances in Drain, Planned all that are not complete, oldest first.
 	Drains, Planned []Maintenance
 }
 
@@ -60,8 +56,7 @@ type Maintenance struct {
 	Drained, Back bool
 }
 
-// announcement is what the most advanced maintenances of the node say of it, and who
-// they are.
+// announcement returns the changes for the most advanced maintenances of the node, and their names.
 func announcement(n Node) ([len(announced)]conditionChange, string) {
 	switch {
 	case len(n.Drains) == 0 && len(n.Planned) == 0:
@@ -76,18 +71,17 @@ func announcement(n Node) ([len(announced)]conditionChange, string) {
 	return returned, names(n.Drains)
 }
 
-// maxNames is how many maintenances a message names.
-const maxNames = 10
+const maxNames = 10 // in a message
 
-// names are the names of maintenances and their reasons.
+// names lists maintenances with their reasons.
 func names(maintenances []Maintenance) string {
 	var words []string
 	for _, m := range maintenances[:min(len(maintenances), maxNames)] {
-		word := m.Name
+		name := m.Name
 		if m.Reason != "" {
-			word = fmt.Sprintf("%s (%s)", word, m.Reason)
+			name = fmt.Sprintf("%s (%s)", name, m.Reason)
 		}
-		words = append(words, word)
+		words = append(words, name)
 	}
 	text := strings.Join(words, ", ")
 	if more := len(maintenances) - len(words); more > 0 {
@@ -96,10 +90,10 @@ func names(maintenances []Maintenance) string {
 	return text
 }
 
-// pair are the two conditions that tell of a drain. They are of the drain that goes on, or
-// of the last one, and change in one write: whoever begins a drain takes both.
+// pair holds the state of the two conditions of a drain. They belong to the present drain or to
+// the last one, and change in one write: a drain that begins takes both.
 type pair struct {
-	// theirs is true while somebody else's drain is announced, begins if ours is to be.
+	// theirs is true while a foreign drain is announced, begins if ours is to be.
 	theirs, begins bool
 }
 
@@ -111,9 +105,8 @@ func pairOf(node *corev1.Node, changes [len(announced)]conditionChange) pair {
 	return pair{begins: changes[at] == isTrue && Since(node, announced[at]).IsZero()}
 }
 
-// concerns returns true if a change has something to say about a condition that was as it
-// is, nil if the node does not have it. Beside a drain of somebody else, the node is not
-// said to be drained.
+// concerns returns true if a change applies to a condition, nil if the node does not have it.
+// During a foreign drain the node is not announced as drained.
 func (p pair) concerns(conditionType corev1.NodeConditionType, change conditionChange, was *corev1.NodeCondition) bool {
 	switch {
 	case conditionType != v1alpha1.NodeDrainInProgress && conditionType != v1alpha1.NodeDrained:
@@ -126,13 +119,12 @@ func (p pair) concerns(conditionType corev1.NodeConditionType, change conditionC
 	return change.concerns(was)
 }
 
-// Decision is what is written of the conditions of a node.
+// Decision holds what is written of the conditions of a node.
 type Decision struct {
-	// Changed are the conditions to write, Removed those to remove.
 	Changed []corev1.NodeCondition
 	Removed []corev1.NodeConditionType
-	// Pinned is true if that is only right for the node as it was seen: they take the place
-	// of what somebody else has written, who may have begun anew.
+	// Pinned is true if the write is only right for the node as it was observed: it replaces the
+	// conditions of another drain, which may have begun again.
 	Pinned bool
 }
 
@@ -169,8 +161,7 @@ func Decide(n Node, at time.Time) (d Decision) {
 	return d
 }
 
-// concerns returns true if the change has something to say about a condition that
-// was as it is, nil if the node does not have it.
+// concerns returns true if the change applies to a condition, nil if the node does not have it.
 func (c conditionChange) concerns(was *corev1.NodeCondition) bool {
 	if was == nil {
 		return c == isFalse || c == isTrue
@@ -178,7 +169,7 @@ func (c conditionChange) concerns(was *corev1.NodeCondition) bool {
 	return c != unchanged && was.Reason == v1alpha1.ReasonNodeMaintenance
 }
 
-// Find is a condition of a node; nil if it has none of that type.
+// Find returns a condition of a node; nil if it has none of that type.
 func Find(node *corev1.Node, conditionType corev1.NodeConditionType) *corev1.NodeCondition {
 	for i := range node.Status.Conditions {
 		if node.Status.Conditions[i].Type == conditionType {
@@ -188,7 +179,7 @@ func Find(node *corev1.Node, conditionType corev1.NodeConditionType) *corev1.Nod
 	return nil
 }
 
-// Since is since when the node bears a condition of ours; zero if it does not.
+// Since returns when a condition of ours became True on the node; zero if it is not.
 func Since(node *corev1.Node, conditionType corev1.NodeConditionType) time.Time {
 	was := Find(node, conditionType)
 	if was == nil || was.Status != corev1.ConditionTrue || was.Reason != v1alpha1.ReasonNodeMaintenance {
@@ -197,7 +188,7 @@ func Since(node *corev1.Node, conditionType corev1.NodeConditionType) time.Time 
 	return was.LastTransitionTime.Time
 }
 
-// Types are the types of those conditions of a node that announce a maintenance.
+// Types returns the types of the node's conditions that announce a maintenance.
 func Types(node *corev1.Node) []corev1.NodeConditionType {
 	var types []corev1.NodeConditionType
 	for i := range node.Status.Conditions {

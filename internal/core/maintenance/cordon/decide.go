@@ -1,8 +1,7 @@
 // Package cordon decides about the cordon of a node and what is written with it in one update:
 // the ledger of what the node was, annotations for autoscalers, what keeps DaemonSet and static
-// pods away, and to which maintenances the node is handed over.
-//
-// The last holder restores the node. A ledger that cannot be read leaves it cordoned.
+// pods away, and the maintenances that the node is handed over to. The last holder restores the
+// node. A ledger that cannot be read leaves it cordoned.
 package cordon
 
 import (
@@ -21,34 +20,28 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
 )
 
-// Node is a node as far as its cordon is concerned.
+// Node holds what the cordon of a node depends on.
 type Node struct {
-	// Object is the node as it was observed.
 	Object *corev1.Node
-	// Ledger is what ReadLedger returns for the node; nil if it has none.
+	// Ledger is nil if the node has none.
 	Ledger *Ledger
-	// Holders are the sorted names of the maintenances that hold the node from now on, HeldBy
-	// those of them that select it, oldest first.
+	// Holders are the sorted names of the maintenances that hold the node from now on, HeldBy are
+	// those that select it, oldest first.
 	Holders []string
 	HeldBy  []*v1alpha1.NodeMaintenance
-	// Unclear is true if a maintenance holds the node whose spec is not understood: what it
-	// wants is unknown, so nothing of it is removed.
+	// Unclear is true if an invalid maintenance holds the node, so nothing is removed.
 	Unclear bool
 	// UncordonedBy is the name of a maintenance for which a node without a ledger becomes
 	// schedulable; empty if there is none.
 	UncordonedBy string
-	// Protect are the annotations by which autoscalers leave the node alone while it is held.
-	Protect []string
-	// Suppression is which pods have to stay away.
-	Suppression Suppression
-	// HandedOverTo are the sorted names of the maintenances that have the node.
-	HandedOverTo []string
+	// Protect are the annotations that keep autoscalers from removing the node while it is held.
+	Protect      []string
+	Suppression  Suppression
+	HandedOverTo []string // sorted names
 }
 
-// Change is the wanted cordon of a node together with its ledger and what keeps DaemonSet
-// and static pods away. All are written in one update under the node's resource version.
+// Change holds the wanted state of a node, written in one update under its resource version.
 type Change struct {
-	// Unschedulable is the wanted spec.unschedulable.
 	Unschedulable bool
 	// Ledger is the wanted value of v1alpha1.CordonAnnotation; empty removes it.
 	Ledger string
@@ -60,25 +53,24 @@ type Change struct {
 	// HandedOverBy is the wanted value of v1alpha1.HandedOverByAnnotation; empty removes it.
 	// v1alpha1.HandedOverLabel goes with it.
 	HandedOverBy string
-	// Protection are the wanted values of annotations by which autoscalers leave the node
-	// alone, by key; nil removes one. Those that it does not have stay as they are.
+	// Protection holds the changed annotations of autoscalers, by key; nil removes one.
 	Protection map[string]*string
 }
 
-// Decision is what becomes of the cordon of a node.
+// Decision holds what is done to the cordon of a node.
 type Decision struct {
 	// Change is nil if nothing is written. Events become true with it.
 	Change *Change
 	Events []event.Event
-	// Awaited is true if the node would be schedulable again if nobody else removed it.
+	// Awaited is true if the node becomes schedulable unless another controller removes it.
 	Awaited bool
-	// Blocker is not nil while others keep uncordoning the node. That is over at Calm; zero
-	// is not by time alone.
+	// Blocker is set while another client keeps uncordoning the node, until Calm; zero is not by
+	// time alone.
 	Blocker *v1alpha1.Blocker
 	Calm    time.Time
 }
 
-// Decide decides about the cordon of a node. What others have changed is put right.
+// Decide decides about the cordon of a node, and undoes changes of others.
 func Decide(n Node, now time.Time) Decision {
 	d := decide(&n, now)
 	targets, handedOver := n.Suppression, strings.Join(n.HandedOverTo, ",")
@@ -91,8 +83,8 @@ func Decide(n Node, now time.Time) Decision {
 	return d
 }
 
-// decide is about the cordon itself. A node that somebody else removes is not made
-// schedulable meanwhile; if it is kept in the end, that is done then.
+// decide decides about the cordon itself. While another controller removes the node, it is not
+// made schedulable; if it is kept in the end, that is done then.
 func decide(n *Node, now time.Time) Decision {
 	p := protect(n)
 	switch {
@@ -119,7 +111,7 @@ func decide(n *Node, now time.Time) Decision {
 	}
 }
 
-// uncordon makes a node schedulable that we never cordoned, if a maintenance asks for that.
+// uncordon makes a node schedulable that we never cordoned, for a maintenance.
 func uncordon(n *Node) Decision {
 	switch {
 	case !n.Object.Spec.Unschedulable || n.UncordonedBy == "":
@@ -133,7 +125,7 @@ func uncordon(n *Node) Decision {
 	}
 }
 
-// begin cordons a node that nobody has held until now.
+// begin cordons a node that no maintenance has held until now.
 func begin(n *Node, p protected) Decision {
 	first := Ledger{WasUnschedulable: n.Object.Spec.Unschedulable, Holders: n.Ledger.name(n.Holders), Protected: p.recorded}
 	d := Decision{Change: &Change{Unschedulable: true, Ledger: first.text(), Protection: p.changes}}
@@ -168,8 +160,8 @@ func keep(n *Node, p protected, now time.Time) Decision {
 		return d
 	}
 	next := Ledger{
-		// Who uncordons a node that was cordoned before wants it back schedulable. Where
-		// nobody knows what it was, that is no answer.
+		// A user who uncordons a node that was cordoned before wants it back schedulable, unless
+		// it is unknown what it was.
 		WasUnschedulable: n.Ledger.WasUnschedulable && (n.Ledger.Unknown || !foreign), Unknown: n.Ledger.Unknown,
 		Holders: n.Ledger.name(n.Holders), ForeignUncordons: uncordons, Protected: p.recorded,
 	}
@@ -177,7 +169,6 @@ func keep(n *Node, p protected, now time.Time) Decision {
 	return d
 }
 
-// foughtOver says who fights over the cordon of the node.
 func foughtOver(node *corev1.Node, uncordons []metav1.Time) *v1alpha1.Blocker {
 	return &v1alpha1.Blocker{
 		Type:      v1alpha1.BlockerForeignUncordon,

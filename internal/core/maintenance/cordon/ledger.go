@@ -16,38 +16,32 @@ import (
 const (
 	// uncordonWindow is how long a foreign uncordon is remembered.
 	uncordonWindow = 10 * time.Minute
-	// toleratedUncordons is how many of them in the window are no reason to
-	// call the maintenance blocked.
+	// toleratedUncordons is the number in the window that does not block the maintenance.
 	toleratedUncordons = 3
-	// rememberedUncordons bounds the ledger.
+	// rememberedUncordons and recordedHolders bound the ledger.
 	rememberedUncordons = 10
-	// recordedHolders bounds it, too: an update of a node may not become too long.
-	recordedHolders = 64
+	recordedHolders     = 64
 )
 
-// Ledger is what a node was before its maintenance and who holds it. It is
-// written in one update with the cordon, so a node that has a ledger and is
-// schedulable was made so by somebody else.
+// Ledger records what a node was before its maintenance and which maintenances hold it. It is
+// written in one update with the cordon, so a schedulable node with a ledger was uncordoned by
+// another client.
 type Ledger struct {
 	// WasUnschedulable is what the last holder restores.
 	WasUnschedulable bool `json:"wasUnschedulable"`
-	// Unknown is true if nobody knows what the node was: it is left cordoned.
+	// Unknown is true if it is unknown what the node was: it is left cordoned.
 	Unknown bool `json:"unknown,omitempty"`
-	// Holders are the names of maintenances that hold the node, sorted; all of them up to
-	// recordedHolders.
-	Holders []string `json:"holders"`
-	// ForeignUncordons are when somebody else made the node schedulable.
+	// Holders are the sorted names of the maintenances that hold the node, at most recordedHolders.
+	Holders          []string      `json:"holders"`
 	ForeignUncordons []metav1.Time `json:"foreignUncordons,omitempty"`
-	// Protected are by their keys the annotations by which autoscalers leave the node alone,
-	// and what they were.
+	// Protected records the annotations of autoscalers, by key.
 	Protected map[string]Protection `json:"protected,omitempty"`
 
-	// unreadable is why the annotation cannot be parsed; nil if it can.
 	unreadable error
 }
 
-// ReadLedger parses a value of v1alpha1.CordonAnnotation. One that cannot be parsed, or does
-// not say what the node was, says that it was unschedulable: an unknown is never a yes.
+// ReadLedger parses a value of v1alpha1.CordonAnnotation. If it cannot be parsed, or lacks what the
+// node was, the node counts as unschedulable.
 func ReadLedger(text string) *Ledger {
 	parsed := struct {
 		Ledger
@@ -68,7 +62,7 @@ func ReadLedger(text string) *Ledger {
 	return &parsed.Ledger
 }
 
-// Of is the ledger of a node; nil if it has none.
+// Of returns the ledger of a node; nil if it has none.
 func Of(node *corev1.Node) *Ledger {
 	text, present := node.Annotations[v1alpha1.CordonAnnotation]
 	if !present {
@@ -77,8 +71,8 @@ func Of(node *corev1.Node) *Ledger {
 	return ReadLedger(text)
 }
 
-// Holders are the names of the maintenances that hold a node, as its ledger has
-// them; none if it cannot be read.
+// Holders returns the names of the maintenances that hold a node by its ledger; none if it cannot
+// be read.
 func Holders(node *corev1.Node) []string {
 	if held := Of(node); held != nil {
 		return held.Holders
@@ -86,8 +80,8 @@ func Holders(node *corev1.Node) []string {
 	return nil
 }
 
-// GivenBack returns whether a node that maintenances hold is unschedulable once nobody
-// holds it any more, and whether its ledger says so; held is false without a ledger.
+// GivenBack returns whether a node is unschedulable once it is no longer held, and whether its
+// ledger says so; held is false without a ledger.
 func GivenBack(node *corev1.Node) (unschedulable, known, held bool) {
 	ledger := Of(node)
 	if ledger == nil {
@@ -99,8 +93,8 @@ func GivenBack(node *corev1.Node) (unschedulable, known, held bool) {
 // Lists returns true if the ledger names the maintenance.
 func (l *Ledger) Lists(name string) bool { return l != nil && slices.Contains(l.Holders, name) }
 
-// name chooses which holders the ledger names: first those that it has named already, as
-// one that is not understood any more is known by nothing else.
+// name chooses which holders the ledger names: first those that it names already, as one that has
+// become invalid is known only by that.
 func (l *Ledger) name(holders []string) []string {
 	if len(holders) <= recordedHolders {
 		return holders
@@ -112,15 +106,14 @@ func (l *Ledger) name(holders []string) []string {
 	return named
 }
 
-// text renders the ledger.
 func (l *Ledger) text() string {
 	// Strings, booleans and times always marshal.
 	text, _ := json.Marshal(l)
 	return string(text)
 }
 
-// recent are the foreign uncordons of the window before now. Another manager's
-// clock may be ahead, but not by a whole window.
+// recent returns the foreign uncordons of the window before now. Another manager's clock may be
+// ahead, but not by a whole window.
 func (l *Ledger) recent(now time.Time) []metav1.Time {
 	var recent []metav1.Time
 	for _, at := range l.ForeignUncordons {
@@ -131,8 +124,8 @@ func (l *Ledger) recent(now time.Time) []metav1.Time {
 	return recent[max(0, len(recent)-rememberedUncordons):]
 }
 
-// back is whether a node is unschedulable when its last holder has left it. What nobody
-// knows stays as it is; one that somebody has made schedulable in the meantime stays so.
+// back returns whether a node is unschedulable when its last holder has left it. If that is
+// unknown it stays as it is, and a node that was uncordoned in the meantime stays schedulable.
 func (l *Ledger) back(node *corev1.Node) bool {
 	return node.Spec.Unschedulable && (l.Unknown || l.WasUnschedulable)
 }

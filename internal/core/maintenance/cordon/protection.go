@@ -9,46 +9,48 @@ import (
 )
 
 const (
-	// protects is the value of an annotation by which an autoscaler leaves a node alone.
+	// protects is the value that keeps an autoscaler from removing a node.
 	protects = "true"
-	// maxWas is how long a value of an annotation may be that is written down. Nobody reads
-	// a longer one as a switch, so that it is left alone.
+	// maxWas bounds the value that is recorded. A longer one is no switch and stays.
 	maxWas = 64
 )
 
-// protections are the annotations by which autoscalers leave nodes alone. A ledger that names
-// others is not followed.
+// protections are the annotations of autoscalers. Others in a ledger are ignored.
 var protections = []string{v1alpha1.KarpenterDoNotDisruptAnnotation, v1alpha1.ScaleDownDisabledAnnotation}
 
-// Protection is what one of these annotations was before its first maintenance.
+// Protection records one of these annotations before its first maintenance.
 type Protection struct {
-	// Was is its value; nil if the node did not have it.
+	// Was is nil if the node did not have it.
 	Was *string `json:"was,omitempty"`
-	// Answered is true if somebody has changed or removed ours. That is their wish: it is
-	// neither written again nor taken back.
+	// Answered is true if a user has changed or removed ours: it is neither written again nor
+	// restored.
 	Answered bool `json:"answered,omitempty"`
 }
 
-// protected is what becomes of these annotations on a node.
+// protected holds what is done to these annotations on a node.
 type protected struct {
-	// recorded is what the ledger has to say of them.
-	recorded map[string]Protection
-	// changes are the annotations to be written; nil removes one.
-	changes map[string]*string
-	// answered are those of which somebody has just said otherwise.
-	answered []string
-	// differs is true if that is not what the ledger and the node show.
+	recorded map[string]Protection // in the ledger
+	changes  map[string]*string    // nil removes one
+	answered []string              // just now
+	// differs is true if the ledger or the node has to be written.
 	differs bool
 }
 
-// protect decides about the annotations. The ledger and the annotations are written in one
-// update, so that what is recorded was ours.
+// protect decides about the annotations. They are written in one update with the ledger.
 func protect(n *Node) protected {
 	p := protected{recorded: map[string]Protection{}}
-	held, stays := len(n.Holders) > 0, mayNotGo(n)
+	held := len(n.Holders) > 0
+	// What an invalid maintenance wants is unknown, and removing a node is final.
+	stays := n.Unclear || slices.ContainsFunc(n.HeldBy, func(m *v1alpha1.NodeMaintenance) bool {
+		return m.Annotations[v1alpha1.AllowScaleDownAnnotation] != "true"
+	})
+	var ledger Ledger
+	if n.Ledger != nil {
+		ledger = *n.Ledger
+	}
 	for _, key := range protections {
 		wanted := held && stays && slices.Contains(n.Protect, key)
-		before, recorded := n.recordedProtection(key)
+		before, recorded := ledger.Protected[key]
 		switch {
 		case !recorded:
 			if wanted {
@@ -70,7 +72,7 @@ func protect(n *Node) protected {
 	return p
 }
 
-// begin writes down what an annotation is, and has it be ours.
+// begin records an annotation and sets it.
 func (p *protected) begin(key string, annotations map[string]string) {
 	var before Protection
 	value, present := annotations[key]
@@ -93,23 +95,7 @@ func (p *protected) change(key string, value *string) {
 	p.changes[key] = value
 }
 
-func (n *Node) recordedProtection(key string) (Protection, bool) {
-	if n.Ledger == nil {
-		return Protection{}, false
-	}
-	p, recorded := n.Ledger.Protected[key]
-	return p, recorded
-}
-
-// mayNotGo returns true if some maintenance that holds the node wants it to stay when it is
-// empty. What one that is not understood wants is unknown, and removing a node is for good.
-func mayNotGo(n *Node) bool {
-	return n.Unclear || slices.ContainsFunc(n.HeldBy, func(m *v1alpha1.NodeMaintenance) bool {
-		return m.Annotations[v1alpha1.AllowScaleDownAnnotation] != "true"
-	})
-}
-
-// Protections are those annotations of a node that autoscalers read.
+// Protections returns the annotations of a node that autoscalers read.
 func Protections(node *corev1.Node) map[string]string {
 	shown := map[string]string{}
 	for _, key := range protections {
@@ -120,8 +106,8 @@ func Protections(node *corev1.Node) map[string]string {
 	return shown
 }
 
-// Unprotected are the annotations of a node that autoscalers read, as they are to be once
-// nobody holds it any more; nil removes one. What somebody has changed meanwhile stays.
+// Unprotected returns the changes of these annotations once the node is no longer held; nil removes
+// one. What a user has changed meanwhile stays.
 func Unprotected(node *corev1.Node) map[string]*string {
 	back, held := map[string]*string{}, Of(node)
 	if held == nil {

@@ -6,8 +6,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// showsHandOver returns true if the node says that it is handed over to these maintenances,
-// and has the label that goes with it.
+// showsHandOver returns true if the node is marked as handed over to exactly these maintenances.
 func showsHandOver(node *corev1.Node, by string) bool {
 	label, labelled := node.Labels[v1alpha1.HandedOverLabel]
 	shown, annotated := node.Annotations[v1alpha1.HandedOverByAnnotation]
@@ -17,8 +16,7 @@ func showsHandOver(node *corev1.Node, by string) bool {
 	return shown == by && label == "true"
 }
 
-// Marked returns true if a maintenance has left something on the node that one write of the
-// cordon removes.
+// Marked returns true if a maintenance has left something on the node that a Change removes.
 func Marked(node *corev1.Node) bool {
 	return Of(node) != nil || suppressionOn(node) != (Suppression{}) || !showsHandOver(node, "")
 }

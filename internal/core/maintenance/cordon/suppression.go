@@ -12,20 +12,18 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
 )
 
-// Suppression is which DaemonSet and static pods stay away from a node until its
-// maintenance is complete.
+// Suppression holds which DaemonSet and static pods stay away from a node until its maintenance is
+// complete.
 type Suppression struct {
-	// targets is the value of v1alpha1.DrainTargetsAnnotation; empty is none.
-	targets string
-	// labelled is true if v1alpha1.DaemonSetDrainLabel goes with them.
-	labelled bool
-	// all is true if no DaemonSet pod at all may come, so that
-	// v1alpha1.DaemonSetTaint keeps the DaemonSet controller from creating any.
+	targets  string // the value of v1alpha1.DrainTargetsAnnotation
+	labelled bool   // with v1alpha1.DaemonSetDrainLabel
+	// all is true if no DaemonSet pod may come, so v1alpha1.DaemonSetTaint keeps the DaemonSet
+	// controller from creating any.
 	all bool
 }
 
-// SuppressionOf is what a target keeps away, down to a depth. Ordinary pods need
-// no record: the cordon keeps them away.
+// SuppressionOf returns what a target keeps away, down to a depth. The cordon keeps ordinary pods
+// away.
 func SuppressionOf(set drainplan.Set, depth int) Suppression {
 	lines := slices.DeleteFunc(set.Render(nil), func(line v1alpha1.DrainPlanEntry) bool {
 		of, _ := drainplan.Depth(line.PodType)
@@ -34,32 +32,27 @@ func SuppressionOf(set drainplan.Set, depth int) Suppression {
 	if len(lines) == 0 {
 		return Suppression{}
 	}
-	// Lines always marshal: a status is nothing but them.
 	text, _ := json.Marshal(lines)
 	return Suppression{targets: string(text), labelled: true, all: slices.ContainsFunc(lines, func(line v1alpha1.DrainPlanEntry) bool {
 		return line.PodType == v1alpha1.PodTypeDaemonSet && line.PodSelector == nil && line.PodPriority == math.MaxInt32
 	})}
 }
 
-// suppressionOn is what a node shows.
 func suppressionOn(node *corev1.Node) Suppression {
 	_, labelled := node.Labels[v1alpha1.DaemonSetDrainLabel]
 	return Suppression{targets: node.Annotations[v1alpha1.DrainTargetsAnnotation], labelled: labelled, all: SuppressesAll(node)}
 }
 
-// SuppressesAll returns true if the node bears the taint under which the
-// DaemonSet controller creates no pods there, of DaemonSets that do not tolerate it.
+// SuppressesAll returns true if the node has the taint under which the DaemonSet controller creates
+// no pods there.
 func SuppressesAll(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
 		return taint.Key == v1alpha1.DaemonSetTaint && taint.Effect == corev1.TaintEffectNoSchedule
 	})
 }
 
-// Suppressed returns which DaemonSet and static pods have to leave a node and
-// stay away until its maintenance is complete, as the node itself records it. It
-// is empty for a node that records nothing.
-//
-// Errors: the record cannot be read.
+// Suppressed returns the DaemonSet and static pods that stay away from a node until its maintenance
+// is complete, as the node itself records it.
 func Suppressed(node *corev1.Node) (drainplan.Set, error) {
 	text := node.Annotations[v1alpha1.DrainTargetsAnnotation]
 	if text == "" {
@@ -72,17 +65,16 @@ func Suppressed(node *corev1.Node) (drainplan.Set, error) {
 	return drainplan.NewSet(drainplan.Parse(lines)...), nil
 }
 
-// daemonSets are all pods of DaemonSets.
 var daemonSets = drainplan.NewSet(drainplan.Parse([]v1alpha1.DrainPlanEntry{{PodType: v1alpha1.PodTypeDaemonSet, PodPriority: math.MaxInt32}})...)
 
-// WithDaemonSets adds all DaemonSets to what keeps away a target, down to a depth.
+// WithDaemonSets adds all DaemonSets to what a target keeps away.
 func WithDaemonSets(set drainplan.Set, depth int) (drainplan.Set, Suppression) {
 	ofDaemonSets, _ := drainplan.Depth(v1alpha1.PodTypeDaemonSet)
 	set = drainplan.Join(set, daemonSets)
 	return set, SuppressionOf(set, max(depth, ofDaemonSets))
 }
 
-// WithShown adds a target to what the node shows. What nobody can read is replaced.
+// WithShown adds a target to what the node shows, unless that cannot be read.
 func (s Suppression) WithShown(node *corev1.Node, set drainplan.Set) Suppression {
 	shown, err := Suppressed(node)
 	if err != nil {

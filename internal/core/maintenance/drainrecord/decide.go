@@ -1,7 +1,7 @@
-// Package drainrecord decides what the DrainRecord of a node says, by which budgets of pods
-// that stay on it are locked, and how far these locks are. It is written when nothing but pods
-// that stay is left, so that a node that still waits for others holds nobody up; from then on
-// it is kept up to date until the last maintenance in place is over.
+// Package drainrecord decides about the DrainRecord of a node, by which budgets of pods that stay
+// on it are locked. It is written when only pods that stay are left, so that a node that still
+// waits for others blocks no other node; from then on it is kept up to date until the last
+// maintenance in place is over.
 package drainrecord
 
 import (
@@ -19,13 +19,11 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
-// Node is a node as far as its DrainRecord is concerned. Its pods are known.
+// Node holds what the DrainRecord of a node depends on. Its pods are known.
 type Node struct {
 	Object *corev1.Node
-	// Record is as it was observed; nil if there is none.
 	Record *v1alpha1.DrainRecord
-	// Unclear is true if a maintenance holds the node whose spec is not understood: what it
-	// needs is unknown.
+	// Unclear is true if an invalid maintenance holds the node: what it needs is unknown.
 	Unclear bool
 	// InPlace is the oldest maintenance in Drain that leaves pods on the node; nil if none does.
 	InPlace *v1alpha1.NodeMaintenance
@@ -35,42 +33,36 @@ type Node struct {
 	Staying []*corev1.Pod
 	Budgets []*policyv1.PodDisruptionBudget
 	Torn    bool
-	// Leaving are the pods that have to be evicted yet, WaitedBy the names of the maintenances
+	// Leaving are the pods that still have to be evicted, WaitedBy the names of the maintenances
 	// that wait for pods.
 	Leaving  []*corev1.Pod
 	WaitedBy []string
-	// Pods are all pods of the node, finished ones too.
-	Pods []*corev1.Pod
+	Pods     []*corev1.Pod // all of them, finished ones too
 }
 
-// Change is what the DrainRecord of a node is to say. It is written under the
-// resource version of the record as it was observed.
+// Change is the wanted DrainRecord of a node, written under the resource version of Old.
 type Change struct {
-	// Old is the record as it was observed; nil creates it.
-	Old *v1alpha1.DrainRecord
-	// Spec is the complete spec to be written.
+	// Old is nil if the record is created.
+	Old  *v1alpha1.DrainRecord
 	Spec v1alpha1.DrainRecordSpec
 }
 
-// Decision is what becomes of the DrainRecord of a node, and how far its locks are.
+// Decision holds what is done to the DrainRecord of a node, and the state of its locks.
 type Decision struct {
 	// Change is nil if nothing is written.
 	Change *Change
-	// Complete is true if every budget that is needed is locked, or none is.
+	// Complete is true if no lock is missing.
 	Complete bool
-	// Returned is since when the node is back, so that no lock is needed any more; zero
-	// if it is not.
+	// Returned is when the node came back, so that it needs no lock; zero if it has not.
 	Returned time.Time
-	// Needed and Taken are how many budgets are to be locked and are.
+	// Needed counts the budgets that have to be locked, Taken those that are.
 	Needed, Taken int
-	// Waiting says what the node waits for while a lock is missing, Blockers who is
-	// in the way.
+	// Waiting and Blockers tell what the node waits for while a lock is missing.
 	Waiting  string
 	Blockers []v1alpha1.Blocker
 }
 
-// Decide decides about the DrainRecord of a node. Longest is how long a lock may hold; 0 is
-// budget.LongestLock.
+// Decide decides about the DrainRecord of a node. Longest bounds a lock; 0 is budget.LongestLock.
 func Decide(n Node, now time.Time, longest time.Duration) Decision {
 	if n.InPlace == nil {
 		if n.Record == nil {
@@ -108,7 +100,7 @@ func Decide(n Node, now time.Time, longest time.Duration) Decision {
 	return d
 }
 
-// recordWith is the record as it is to be. What is locked for it already stays so.
+// recordWith returns the wanted record with the status of the present one.
 func recordWith(n *Node, spec v1alpha1.DrainRecordSpec) *v1alpha1.DrainRecord {
 	record := &v1alpha1.DrainRecord{}
 	if n.Record != nil {
@@ -118,7 +110,7 @@ func recordWith(n *Node, spec v1alpha1.DrainRecordSpec) *v1alpha1.DrainRecord {
 	return record
 }
 
-// taken is how many of the budgets that are needed are locked for good.
+// taken counts the needed budgets whose lock is confirmed.
 func taken(record *v1alpha1.DrainRecord, spec v1alpha1.DrainRecordSpec) int {
 	locked := 0
 	for _, lock := range record.Status.Locks {
@@ -129,7 +121,7 @@ func taken(record *v1alpha1.DrainRecord, spec v1alpha1.DrainRecordSpec) int {
 	return locked
 }
 
-// explain says what the node waits for before its budgets are locked.
+// explain returns what the node waits for before its budgets are locked.
 func explain(n *Node, spec v1alpha1.DrainRecordSpec, now time.Time, longest time.Duration) (string, []v1alpha1.Blocker) {
 	then := "."
 	if len(spec.Budgets) > 0 {
@@ -153,8 +145,8 @@ func explain(n *Node, spec v1alpha1.DrainRecordSpec, now time.Time, longest time
 	return waiting, drainlock.Blockers(facts)
 }
 
-// complete has the locks go when their pods are ready again. Nobody waits for
-// those that have to leave now: a lock would keep the ones that never get ready.
+// complete releases the locks when their pods are ready again. Pods that have to leave now are
+// left out, because a lock would keep those that never get ready.
 func complete(n *Node) *Change {
 	over := n.Record.Spec
 	over.Complete = true
@@ -164,10 +156,8 @@ func complete(n *Node) *Change {
 	return write(n, over)
 }
 
-// write has the record say what it does not say yet. One that is on its way
-// out takes no change but that it is complete, as somebody's finalizer may hold it
-// for ever, and its name is taken until it is gone. While a maintenance that is not
-// understood holds the node, what it needs is unknown.
+// write returns the change of the record, if there is one. A record under deletion, which a foreign
+// finalizer may keep forever, takes no change but its completion.
 func write(n *Node, spec v1alpha1.DrainRecordSpec) *Change {
 	switch {
 	case n.Unclear:
@@ -179,8 +169,7 @@ func write(n *Node, spec v1alpha1.DrainRecordSpec) *Change {
 	return nil
 }
 
-// sameNeeds is equality, faster where it matters: a decision compares the pods of
-// every node that is away.
+// sameNeeds compares the pods of every node that is away, so it avoids reflection for them.
 func sameNeeds(a, b v1alpha1.DrainRecordSpec) bool {
 	if !slices.EqualFunc(a.Pods, b.Pods, samePod) || !slices.Equal(a.Budgets, b.Budgets) {
 		return false
@@ -193,14 +182,13 @@ func samePod(a, b v1alpha1.StayingPod) bool {
 	return a.UID == b.UID && a.Name == b.Name && a.Namespace == b.Namespace && slices.Equal(a.BudgetUIDs, b.BudgetUIDs)
 }
 
-// InForce returns true if the record of a node is that of the drain that goes on.
+// InForce returns true if the record of a node is that of the present drain.
 func InForce(node *corev1.Node, record *v1alpha1.DrainRecord) bool {
 	return record != nil && !record.Spec.Complete && !stale(node, record)
 }
 
-// stale returns true if the record has to go before there is another one: it is on
-// its way out, or what it has given up and waits for is no matter of this drain,
-// because it is about an older node of this name or a maintenance that is over.
+// stale returns true if the record has to go before there is another one: it is being deleted, is
+// about an older node of this name, or is complete and has given up budgets.
 func stale(node *corev1.Node, record *v1alpha1.DrainRecord) bool {
 	return record != nil && (record.DeletionTimestamp != nil ||
 		node.CreationTimestamp.After(record.CreationTimestamp.Time) ||

@@ -1,8 +1,7 @@
-// Package handover decides when a drained node is handed over to whoever works on it, and
-// by what it shows that it has come back.
-//
-// The record of a node is written to its maintenance before the node gets its mark, so that
-// only what happens after the mark counts. All times are by our own clock.
+// Package handover decides when a drained node is handed over to the administrator or tool that
+// works on it, and when it has come back. The record of a node is written to its maintenance
+// before the node gets its mark, so that only what happens after the mark counts. All times are by
+// our own clock.
 package handover
 
 import (
@@ -23,32 +22,25 @@ import (
 )
 
 const (
-	// usualReadySeconds is what the API has where nobody says for how long a node has to be
-	// Ready.
-	usualReadySeconds = 30
-	// maxReported is how many bytes of what a node says of itself a message shows.
-	maxReported = 128
+	usualReadySeconds = 30  // the default of the API
+	maxReported       = 128 // bytes of a node's report in a message
 )
 
-// When is by what a maintenance knows that its node has come back.
+// When is spec.completeWhen of a maintenance with one node.
 type When struct {
-	spec *v1alpha1.CompleteWhen
-	// maintenance and node are its UID and the name of its only node.
+	spec        *v1alpha1.CompleteWhen
 	maintenance types.UID
 	node        string
-	// boots is how often that has to boot; 0 if it need not.
-	boots int32
+	boots       int32 // 0 if the node need not boot
 	// kubelet is nil if the version of the kubelet is no range.
 	kubelet versionRange
 	ready   time.Duration
-	// record is what was written down about the node when it was handed over; nil if it
-	// was not yet.
+	// record is nil if the node was not handed over yet.
 	record *Record
 }
 
-// Read reads spec.completeWhen and the record that belongs to it; nil if there is none. Node
-// is the only node that the maintenance can select; empty if it may select several. The
-// error names the field at fault.
+// Read reads spec.completeWhen and its record; nil if there is none. Node is the only node that the
+// maintenance can select; empty if it may select several. The error names the field at fault.
 func Read(m *v1alpha1.NodeMaintenance, node string) (*When, error) {
 	spec := m.Spec.CompleteWhen
 	switch {
@@ -79,46 +71,43 @@ func Read(m *v1alpha1.NodeMaintenance, node string) (*When, error) {
 	return w, nil
 }
 
-// Facts is what a decision about a node goes by.
+// Facts holds what a decision about a node depends on.
 type Facts struct {
 	Now time.Time
-	// ClockSkewed is true while that is not trusted; see package skew.
+	// ClockSkewed is true while Now is not trusted; see package skew.
 	ClockSkewed bool
-	// Node is the node, Ready its condition; nil if it has none.
-	Node  *corev1.Node
-	Ready *corev1.NodeCondition
+	Node        *corev1.Node
+	Ready       *corev1.NodeCondition // its condition
 	// Drained is true if nothing is left on the node and nothing new comes.
 	Drained bool
-	// Marked is true if the node says that it is handed over to the maintenance.
+	// Marked is true if the node is marked as handed over to the maintenance.
 	Marked bool
 }
 
-// Decision is how far a node is handed over.
+// Decision holds how far a node is handed over.
 type Decision struct {
-	// Record is what has to be in the API; nil if that is nothing.
+	// Record has to be in the API; nil if there is none.
 	Record *Record
-	// InForce is true if it was there when the node got its mark; Marked if the node has
-	// to have one.
+	// InForce is true if the record was there when the node got its mark; Marked if the node has to
+	// have one.
 	InForce, Marked bool
-	// Verdict is whether the node has come back.
-	Verdict Verdict
+	Verdict         Verdict
 }
 
-// Verdict is whether a node has come back, as reason and message of
+// Verdict tells whether a node has come back, with reason and message of
 // v1alpha1.ConditionReturned.
 type Verdict struct {
 	Reason, Message string
-	// Returned is true if it has.
-	Returned bool
-	// WakeTime is when time alone makes it so; zero is never.
+	Returned        bool
+	// WakeTime is when time alone changes the verdict; zero is never.
 	WakeTime time.Time
 }
 
 // Decide decides about the node of a maintenance in Drain.
 func (w *When) Decide(f Facts) Decision {
 	record, now := w.record, stateOf(f.Node)
-	// A node that was made anew under its name has lost its mark with its predecessor, and
-	// is what the maintenance waits for.
+	// A node that was created again under its name has no mark, and is what the maintenance waits
+	// for.
 	pending := record != nil && !f.Marked && record.NodeUID == now.NodeUID
 	before := Verdict{Reason: v1alpha1.ReasonWaitingForDrain, Message: fmt.Sprintf(
 		"%s is handed over when it is drained; what it does before does not count.", w.node)}
@@ -138,7 +127,7 @@ func (w *When) Decide(f Facts) Decision {
 	return d
 }
 
-// Absent decides about a node that does not exist. What was recorded stays.
+// Absent decides about a node that does not exist. Its record stays.
 func (w *When) Absent() Decision {
 	d := Decision{Record: w.record, Verdict: Verdict{
 		Reason: v1alpha1.ReasonWaitingForDrain, Message: fmt.Sprintf("%s does not exist, so it is not handed over.", w.node),
@@ -151,7 +140,7 @@ func (w *When) Absent() Decision {
 	return d
 }
 
-// Condition is the verdict as a condition.
+// Condition returns the verdict as a condition.
 func (v Verdict) Condition() metav1.Condition {
 	condition := metav1.Condition{Type: v1alpha1.ConditionReturned, Status: metav1.ConditionFalse, Reason: v.Reason, Message: v.Message}
 	if v.Returned {
@@ -160,8 +149,8 @@ func (v Verdict) Condition() metav1.Condition {
 	return condition
 }
 
-// missing is why a node has not come back; reason is empty if it shows all that is
-// wanted. That it is Ready is another matter.
+// missing returns why a node has not come back, apart from being Ready; reason is empty if it meets
+// all that is wanted.
 func (w *When) missing(node *corev1.Node, record *Record) (reason, message string) {
 	if booted := record.Seen.BootCount; booted < w.boots {
 		message = fmt.Sprintf("%s has not booted", node.Name)
@@ -173,7 +162,7 @@ func (w *When) missing(node *corev1.Node, record *Record) (reason, message strin
 	info := &node.Status.NodeInfo
 	kubelet := info.KubeletVersion == w.spec.KubeletVersion
 	if w.kubelet != nil {
-		kubelet = w.kubelet.holds(info.KubeletVersion)
+		kubelet = w.kubelet.contains(info.KubeletVersion)
 	}
 	for _, one := range []struct {
 		met                    bool
@@ -192,8 +181,8 @@ func (w *When) missing(node *corev1.Node, record *Record) (reason, message strin
 	return "", ""
 }
 
-// judge says whether a node that was handed over has come back. Settled is true if the
-// record says since when it is what it is.
+// judge returns whether a node that was handed over has come back. Settled is true if the record
+// knows since when its state is the present one.
 func (w *When) judge(f *Facts, record *Record, settled bool) (v Verdict) {
 	node := f.Node
 	defer func() {
@@ -232,16 +221,15 @@ func (w *When) judge(f *Facts, record *Record, settled bool) (v Verdict) {
 	return v
 }
 
-// Claim is a maintenance of a node that may have the node's mark.
+// Claim is a maintenance of a node, which needs the mark if Marked is true.
 type Claim struct {
-	Name string
-	// Marked is true if it has to have it.
+	Name   string
 	Marked bool
 }
 
-// Names are the sorted names of the maintenances that have the node from now on, of claims
-// that are ordered, the oldest first, and of those that keep what they have. Who has the
-// mark keeps it, the oldest come next, as long as there is room.
+// Names returns the sorted names of the maintenances that have the node from now on: those claims
+// that have the mark, those in keep that have it, then other claims, oldest first, as long as there
+// is room.
 func Names(node *corev1.Node, claims []Claim, keep []string) []string {
 	var names []string
 	add := func(has bool) {
@@ -262,8 +250,7 @@ func Names(node *corev1.Node, claims []Claim, keep []string) []string {
 	return names
 }
 
-// MarkedFor returns true if the node says that it is handed over to the maintenance of
-// this name.
+// MarkedFor returns true if the node is marked as handed over to the maintenance of this name.
 func MarkedFor(node *corev1.Node, name string) bool {
 	return slices.Contains(strings.Split(node.Annotations[v1alpha1.HandedOverByAnnotation], ","), name)
 }

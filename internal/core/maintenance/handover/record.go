@@ -13,16 +13,15 @@ import (
 )
 
 const (
-	// maxFact is how many bytes of each fact about a node are written down.
-	maxFact = 256
-	// MaxNames is to how many maintenances a node is handed over at a time.
+	maxFact = 256 // bytes that are recorded of each field of a node
+	// MaxNames bounds the maintenances that a node is handed over to at a time.
 	MaxNames = 16
-	// leastChange is the least time between two changes of a node that are written down: a
-	// node that changes all the time does not have us write all the time.
+	// leastChange is the least time between two recorded changes, so that a node that changes all
+	// the time does not cause as many writes.
 	leastChange = time.Second
 )
 
-// nodeState is what a node says of the machine that it is.
+// nodeState identifies the machine and software of a node.
 type nodeState struct {
 	NodeUID                 types.UID `json:"nodeUID"`
 	BootID                  string    `json:"bootID"`
@@ -41,7 +40,7 @@ func stateOf(node *corev1.Node) nodeState {
 	}
 }
 
-// observed is a state of a node and of its Ready condition, as both say it themselves.
+// observed is a state of a node and of its Ready condition.
 type observed struct {
 	nodeState
 
@@ -57,35 +56,31 @@ func observe(f *Facts) observed {
 	return o
 }
 
-// Record is what a node was when it was handed over to whoever works on it, and what
-// it has been since: the value of v1alpha1.HandedOverAnnotation. It is in force when the
-// node bears the mark that names its maintenance. The mark is written under the version of the
-// node that the record was read from, so a record of what the node had been before, which
-// a cache that is behind may show, never comes into force.
+// Record holds the state of a node when it was handed over, and its last one: the value of
+// v1alpha1.HandedOverAnnotation. It is in force when the node has the mark that names its
+// maintenance. The mark is written under the version of the node that the record was read from, so
+// a record of an earlier state, which a stale cache may show, never comes into force.
 type Record struct {
-	// MaintenanceUID and NodeName tell it from one that was copied with the manifest of
-	// another maintenance, or that is about another node.
+	// MaintenanceUID and NodeName detect a record that was copied from another maintenance.
 	MaintenanceUID types.UID `json:"maintenanceUID"`
 	NodeName       string    `json:"nodeName"`
 	nodeState
-	// Time is when that was.
 	Time metav1.MicroTime `json:"time"`
-	// Seen is what the node was last.
+	// Seen is the last state of the node.
 	Seen struct {
 		observed
 
-		// BootCount is how often it has booted since.
+		// BootCount counts the boots since the hand-over.
 		BootCount int32 `json:"bootCount"`
-		// Time is since when it is so; nil if the clock was skewed.
+		// Time is since when this state lasts; nil if the clock was skewed.
 		Time *metav1.MicroTime `json:"time,omitempty"`
 	} `json:"seen"`
 
-	// text is how it was read.
-	text string
+	text string // as it was read
 }
 
-// readRecord reads the record of a maintenance about a node; nil if there is none
-// that can be read and belongs to both.
+// readRecord reads the record of a maintenance about a node; nil if there is none that can be read
+// and belongs to both.
 func readRecord(m *v1alpha1.NodeMaintenance, node string) *Record {
 	record := Record{text: m.Annotations[v1alpha1.HandedOverAnnotation]}
 	if err := json.Unmarshal([]byte(record.text), &record); err != nil || record.MaintenanceUID != m.UID || record.NodeName != node {
@@ -94,24 +89,19 @@ func readRecord(m *v1alpha1.NodeMaintenance, node string) *Record {
 	return &record
 }
 
-// Text is the record as it is to be written; empty if there is none.
+// Text returns the record as it is to be written; empty if there is none.
 func (r *Record) Text() string {
-	if r == nil || r.text != "" {
-		return r.read()
+	switch {
+	case r == nil:
+		return ""
+	case r.text != "":
+		return r.text
 	}
-	// Strings, numbers and times always marshal.
 	text, _ := json.Marshal(r)
 	return string(text)
 }
 
-func (r *Record) read() string {
-	if r == nil {
-		return ""
-	}
-	return r.text
-}
-
-// begin is the record of a node that is handed over now.
+// begin returns the record of a node that is handed over now.
 func begin(m types.UID, f *Facts) *Record {
 	record := &Record{MaintenanceUID: m, NodeName: f.Node.Name, nodeState: stateOf(f.Node), Time: metav1.NewMicroTime(f.Now)}
 	record.Seen.observed = observe(f)
@@ -119,7 +109,7 @@ func begin(m types.UID, f *Facts) *Record {
 	return record
 }
 
-// trusted is what time it is; nil while the clock is skewed.
+// trusted returns the time; nil while the clock is skewed.
 func trusted(f *Facts) *metav1.MicroTime {
 	if f.ClockSkewed {
 		return nil
@@ -128,9 +118,8 @@ func trusted(f *Facts) *metav1.MicroTime {
 	return &now
 }
 
-// update notes what has become of a node. Settled is true if it is known since when it is
-// what it is. That goes by our own clock, from when we saw it, whatever the clocks of those
-// say who report the node.
+// update records a change of a node. Settled is true if the beginning of its present state is known
+// by our own clock.
 func update(known *Record, f *Facts) (record *Record, settled bool) {
 	now, seen := observe(f), &known.Seen
 	if now.BootID == "" {

@@ -15,13 +15,12 @@ type comparator struct {
 	than     semver.Version
 }
 
-// operators are those of comparators; none is the beginning of one after it.
+// operators are ordered so that none is a prefix of a later one.
 var operators = [...]string{">=", "<=", "!=", "==", ">", "<", "!", "="}
 
 // versionRange is a disjunction of conjunctions.
 type versionRange [][]comparator
 
-// isRange returns true if a wanted version is a range and not what a node reports.
 func isRange(wanted string) bool { return strings.ContainsAny(wanted[:min(len(wanted), 1)], "<>=!") }
 
 // parseRange reads a range such as ">=1.36.2 <1.38.0 || >=1.39.0". The library has
@@ -57,16 +56,15 @@ func parseComparator(word string) (comparator, error) {
 	return comparator{operator: operators[at], than: than}, nil
 }
 
-// holds returns true if a version as a kubelet reports it is in the range. What is no
-// version is in none.
-func (r versionRange) holds(reported string) bool {
+// contains returns true if a version as a kubelet reports it is in the range.
+func (r versionRange) contains(reported string) bool {
 	version, err := semver.Parse(strings.TrimPrefix(reported, "v"))
 	return err == nil && slices.ContainsFunc(r, func(together []comparator) bool {
-		return !slices.ContainsFunc(together, func(one comparator) bool { return !one.holds(version) })
+		return !slices.ContainsFunc(together, func(one comparator) bool { return !one.matches(version) })
 	})
 }
 
-func (c comparator) holds(version semver.Version) bool {
+func (c comparator) matches(version semver.Version) bool {
 	order := version.Compare(c.than)
 	switch c.operator {
 	case ">=":

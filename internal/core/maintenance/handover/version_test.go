@@ -35,7 +35,7 @@ func TestRangesOfVersions(t *testing.T) {
 func assertHolds(t *testing.T, parsed versionRange, wanted, versions string, want bool) {
 	t.Helper()
 	for version := range strings.FieldsSeq(versions) {
-		if parsed.holds(version) != want {
+		if parsed.contains(version) != want {
 			t.Errorf("%s is in %s: %t", version, wanted, !want)
 		}
 	}

@@ -7,29 +7,29 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
 )
 
-// limits finds out, for each maintenance in Drain on a node, who keeps the target back
-// and who has brought it ahead. Plans are compared by what they select, with pod type,
-// priority and selector; those with selectors may do both to each other.
+// limits finds, for each maintenance in Drain on a node, which one keeps the target behind and
+// which one has brought it ahead. Plans are compared by pod type, priority and selector; those
+// with selectors may do both to each other.
 func (p *Plans) limits(n *Node, d *NodePlan) {
 	set := d.Target.Set
 	var atTop []*Position
 	for _, one := range n.Drains {
-		if its := p.position(one); set.AtTop(its.entry) {
-			atTop = append(atTop, its)
+		if at := p.position(one); set.AtTop(at.entry) {
+			atTop = append(atTop, at)
 		}
 	}
 	for place, one := range n.Drains {
-		its := p.position(one)
-		if missing := p.beyond(its.own, set); len(missing) > 0 {
-			d.Progress[place].Limiter = p.limiterOf(d.Ruling, its, atTop, missing)
+		at := p.position(one)
+		if missing := p.notCovered(at.own, set); len(missing) > 0 {
+			d.Progress[place].Limiter = p.limiterOf(d.Ruling, at, atTop, missing)
 		}
 		d.Progress[place].ForwardedBy = p.forwarderOf(set, one)
 	}
 }
 
-// beyond are the entries of a set that another one does not cover. Most nodes ask the
-// same.
-func (p *Plans) beyond(set, other drainplan.Set) []drainplan.Entry {
+// notCovered returns the entries of a set that another one does not cover. Most nodes repeat the
+// same comparisons.
+func (p *Plans) notCovered(set, other drainplan.Set) []drainplan.Entry {
 	key := [2]string{set.Key(), other.Key()}
 	known, found := p.compared[key]
 	if !found {
@@ -39,35 +39,34 @@ func (p *Plans) beyond(set, other drainplan.Set) []drainplan.Entry {
 	return known
 }
 
-// covers returns true if a set covers one of some entries of a target.
+// covers returns true if a set covers at least one of these entries of a target.
 func (p *Plans) covers(set, target drainplan.Set, entries []drainplan.Entry) bool {
-	beyond := p.beyond(target, set)
-	return slices.ContainsFunc(entries, func(e drainplan.Entry) bool { return !slices.ContainsFunc(beyond, e.Same) })
+	missing := p.notCovered(target, set)
+	return slices.ContainsFunc(entries, func(e drainplan.Entry) bool { return !slices.ContainsFunc(missing, e.Same) })
 }
 
-// limiterOf is who keeps the target of the node behind a maintenance: the oldest at the
-// entry that the target has come to, else the ruling one. It is always less than the
-// one that it limits, and has not come to what that one has come to.
+// limiterOf returns which position keeps the target of the node behind a maintenance: the oldest
+// at the last entry of the target, else the ruling one. It is always less than the one that it
+// limits, and has not reached what that one has.
 func (p *Plans) limiterOf(ruling, limited *Position, atTop []*Position, missing []drainplan.Entry) *Position {
-	for _, its := range atTop {
-		if its.compare(limited) < 0 && !p.covers(its.own, limited.own, missing) {
-			return its
+	for _, at := range atTop {
+		if at.compare(limited) < 0 && !p.covers(at.own, limited.own, missing) {
+			return at
 		}
 	}
 	return ruling
 }
 
-// forwarderOf is the older maintenance that has brought the target of a node ahead of
-// a younger one; empty if none has. That is so once the target has grown beyond what
-// the younger one has come to, which joins or whose selectors are in another order,
-// and until it has caught up. A target that it has left behind itself, because new
-// pods or nodes took it back in its plan, is its own history, and so is what is left
-// of drains that are over.
+// forwarderOf returns the name of the older maintenance that has brought the target of a node
+// ahead of a younger one; empty if none has. The younger one is forwarded once the target covers
+// more than it has reached, because it joined late or orders its selectors differently, until it
+// has caught up. A target that it reached itself before new pods or nodes set it back is its own
+// history, and so is what is left of drains that are over.
 func (p *Plans) forwarderOf(target drainplan.Set, one *Drain) string {
-	its, known := p.position(one), one.FastForwardedBy
+	at, known := p.position(one), one.FastForwardedBy
 	var ahead []drainplan.Entry
-	for _, e := range p.beyond(target, its.own) {
-		if e.Depth() <= its.Plan.Depth() && (known != "" || !p.covers(one.Past.Set, target, []drainplan.Entry{e})) {
+	for _, e := range p.notCovered(target, at.own) {
+		if e.Depth() <= at.Plan.Depth() && (known != "" || !p.covers(one.Past.Set, target, []drainplan.Entry{e})) {
 			ahead = append(ahead, e)
 		}
 	}
@@ -80,37 +79,37 @@ func (p *Plans) forwarderOf(target drainplan.Set, one *Drain) string {
 	if slices.ContainsFunc(older, func(other *Drain) bool { return other.Maintenance.Name == known }) {
 		return known
 	}
-	return p.whoBrought(target, older, ahead)
+	return p.firstAhead(target, older, ahead)
 }
 
-// whoBrought is the one of some maintenances that has brought the target of a node to
-// the greatest of some entries: the oldest that is at one, else the least that has come
-// so far, else the oldest that had come so far before new pods took it back.
-func (p *Plans) whoBrought(target drainplan.Set, older []*Drain, ahead []drainplan.Entry) string {
+// firstAhead returns which of these maintenances has brought the target of a node to the greatest
+// of some entries: the oldest that is at one, else the least that has reached one, else the oldest
+// that had reached one before new pods set it back.
+func (p *Plans) firstAhead(target drainplan.Set, older []*Drain, ahead []drainplan.Entry) string {
 	top := ahead[len(ahead)-1]
 	greatest := slices.DeleteFunc(ahead, func(e drainplan.Entry) bool { return e.Compare(top) != 0 })
 	var oldest, least, past *Position
 	for _, one := range older {
-		its := p.position(one)
-		if slices.ContainsFunc(greatest, its.entry.Same) && (oldest == nil || its.beganBefore(oldest.Maintenance) < 0) {
-			oldest = its
+		at := p.position(one)
+		if slices.ContainsFunc(greatest, at.entry.Same) && (oldest == nil || at.beganBefore(oldest.Maintenance) < 0) {
+			oldest = at
 		}
-		if p.covers(its.own, target, greatest) && (least == nil || its.compare(least) < 0) {
-			least = its
+		if p.covers(at.own, target, greatest) && (least == nil || at.compare(least) < 0) {
+			least = at
 		}
-		came := top.Depth() <= its.Plan.Depth() && p.covers(one.before(), target, greatest)
-		if came && (past == nil || its.beganBefore(past.Maintenance) < 0) {
-			past = its
+		reached := top.Depth() <= at.Plan.Depth() && p.covers(one.before(), target, greatest)
+		if reached && (past == nil || at.beganBefore(past.Maintenance) < 0) {
+			past = at
 		}
 	}
-	if brought := cmp.Or(oldest, least, past); brought != nil {
-		return brought.Name
+	if first := cmp.Or(oldest, least, past); first != nil {
+		return first.Name
 	}
 	return ""
 }
 
-// before is how far a maintenance has come on the node before new pods took it back in
-// its plan, or because of its deadline.
+// before returns what a maintenance had reached on the node before new pods set it back, or by
+// its deadline.
 func (d *Drain) before() drainplan.Set {
 	if d.DeadlineEntry < 0 {
 		return d.Past.Set
@@ -118,8 +117,8 @@ func (d *Drain) before() drainplan.Set {
 	return drainplan.Join(d.Past.Set, d.Maintenance.Plan.Cum(d.DeadlineEntry))
 }
 
-// beganBefore orders maintenances by when they began to drain, those that begin now
-// last, then by age: an older drain is one that began earlier.
+// beganBefore orders maintenances by when they began to drain, those that begin now last, then by
+// age.
 func (m *Maintenance) beganBefore(other *Maintenance) int {
 	return cmp.Or(
 		cmp.Compare(ones(m.Began.IsZero()), ones(other.Began.IsZero())),
@@ -128,10 +127,10 @@ func (m *Maintenance) beganBefore(other *Maintenance) int {
 	)
 }
 
-// Awaited returns the nodes whose pods a maintenance with pods left waits for, by name.
-// They are its own as long as some evacuate; else those that its limiters wait for. A
-// limiter is always less than the one that it limits, so this ends; and the least
-// maintenance of all rules every node that it is on, so it never ends empty.
+// Awaited returns the nodes for whose pods a maintenance with pods left waits, by name. They are
+// its own as long as some evacuate; else those that its limiters wait for. A limiter is always
+// less than the one that it limits, so this ends; and the least maintenance of all rules every
+// node that it is on, so it never ends empty.
 func (p *Plans) Awaited(m *Maintenance) []*Drain {
 	if known, found := p.awaited[m.Age]; found {
 		return known

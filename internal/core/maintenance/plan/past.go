@@ -11,16 +11,14 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
 )
 
-// Past is a target as a status had it.
+// Past is a target as a status recorded it.
 type Past struct {
-	// id is its number among those of one decision.
-	id int
-	// Set is what it covers.
+	id      int // within one decision
 	Set     drainplan.Set
 	entries []drainplan.Entry
 }
 
-// Pasts are those that one decision has read; equal ones are compiled once.
+// Pasts holds the targets that one decision has read. Equal ones are compiled once.
 type Pasts map[string]*Past
 
 // Read compiles drainTargets.
@@ -35,7 +33,7 @@ func (p Pasts) Read(lines []v1alpha1.DrainPlanEntry) *Past {
 	return known
 }
 
-// Key names drainTargets as they are written.
+// Key returns a key of drainTargets as they are written.
 func Key(lines []v1alpha1.DrainPlanEntry) string {
 	key := make([]byte, 0, 512)
 	for i := range lines {
@@ -49,7 +47,7 @@ func Key(lines []v1alpha1.DrainPlanEntry) string {
 	return string(key)
 }
 
-// appendSelector spells a selector. Quotes keep different ones apart.
+// appendSelector quotes what users write, so that different selectors have different keys.
 func appendSelector(key []byte, selector *metav1.LabelSelector) []byte {
 	for _, label := range slices.Sorted(maps.Keys(selector.MatchLabels)) {
 		key = strconv.AppendQuote(append(key, ' '), label)

@@ -1,7 +1,7 @@
-// Package plan decides how far the drain plans of maintenances that share nodes have come, and
-// so which pods have to leave each node: the least maintenance of a node rules it. A target
-// never loses what a status has recorded of it. How far a plan has come is computed from the
-// pods that are left, so that it goes back for new pods and new nodes.
+// Package plan decides how far the drain plans of maintenances that share nodes have come, and so
+// which pods have to leave each node: the least maintenance of a node rules it. A target never
+// loses what a status has recorded. Progress is computed from the pods that are left, so new pods
+// and new nodes set a plan back.
 package plan
 
 import (
@@ -17,111 +17,101 @@ import (
 // Maintenance is a maintenance in Drain.
 type Maintenance struct {
 	Name string
-	// Age is its place among all maintenances, 0 is the oldest.
-	Age int
+	Age  int // its place among all maintenances, 0 is the oldest
 	// Began is when its Drain stage was recorded; zero if it was not yet.
-	Began time.Time
-	Plan  drainplan.Plan
-	// Drains are its nodes, by name.
-	Drains []*Drain
+	Began  time.Time
+	Plan   drainplan.Plan
+	Drains []*Drain // by node name
 }
 
 // Node is a node that maintenances may drain.
 type Node struct {
-	Name string
-	// Index is its place among all nodes.
-	Index int
-	// Read is true if its pods are known.
-	Read bool
-	Pods []drainplan.Subject
-	// Drains are those of its maintenances in Drain, oldest first.
-	Drains []*Drain
+	Name   string
+	Index  int  // its place among all nodes
+	Read   bool // its pods are known
+	Pods   []drainplan.Subject
+	Drains []*Drain // oldest first
 }
 
 // Drain is a maintenance on one of its nodes.
 type Drain struct {
 	Maintenance *Maintenance
 	Node        *Node
-	// Place is its place among the drains of the node.
-	Place int
-	// Counts is by pod whether the maintenance waits for it, Counted for how many it does.
+	Place       int // among the drains of the node
+	// Counts is true, by pod, if the maintenance waits for it; Counted is their number.
 	Counts  []bool
 	Counted int
-	// Past is the target that its status has for the node, FastForwardedBy the older one that
-	// its status names.
+	// Past and FastForwardedBy are what its status records of the node.
 	Past            *Past
 	FastForwardedBy string
-	// DeadlineEntry is the last entry that a deadline has taken the plan to; -1 if none has.
+	// DeadlineEntry is the last entry that a deadline has brought the plan to; -1 if none has.
 	DeadlineEntry int
 }
 
-// Position is how far a maintenance has come in its drain plan.
+// Position is the position of a maintenance in its drain plan.
 type Position struct {
 	*Maintenance
 
-	// index is the first entry of the plan that selects a counted pod on some of its
-	// nodes, the last entry if none does.
+	// index is the first entry of the plan that selects a counted pod on one of its nodes, the
+	// last entry if none does.
 	index int
-	// entry is the entry there, own what the plan selects up to it.
+	// own is what the plan selects up to entry.
 	entry drainplan.Entry
 	own   drainplan.Set
 	// through is true if no counted pod is left.
 	through bool
 }
 
-// NodePlan is which pods have to leave a node.
+// NodePlan holds which pods have to leave a node.
 type NodePlan struct {
 	// Ruling is the maintenance whose drain plan the target follows; nil if none is in Drain.
 	Ruling *Position
 	Target *Target
-	// Covered is by pod whether the target covers it.
-	Covered []bool
-	// Progress is by drain how far the node is.
-	Progress []Progress
+	// Covered is true, by pod, if the target covers it.
+	Covered  []bool
+	Progress []Progress // by drain
 }
 
-// Progress is how far a maintenance in Drain has come on a node.
+// Progress is the progress of a maintenance in Drain on a node.
 type Progress struct {
-	// Under is how many counted pods are left that the target covers.
+	// Under counts the awaited pods that the target covers.
 	Under int
-	// Beyond is true if it has come to a counted pod that the target does not cover.
+	// Beyond is true if the maintenance has reached a counted pod that the target does not cover.
 	Beyond bool
-	// Limiter is who keeps the target behind what it has come to; nil if nobody does.
+	// Limiter keeps the target behind what the maintenance has reached; nil if none does.
 	Limiter *Position
-	// ForwardedBy is the name of the older one that has brought the target ahead of it;
-	// empty if none has.
+	// ForwardedBy is the name of the older maintenance that has brought the target ahead of it.
 	ForwardedBy string
 }
 
-// Target is which pods leave a node.
+// Target selects the pods that leave a node.
 type Target struct {
 	Set drainplan.Set
-	// Lines has a line for every selector, Brief only those that the set needs.
+	// Lines has a line for every selector, Brief only those that make a difference.
 	Lines, Brief []v1alpha1.DrainPlanEntry
 }
 
-// none is the target of a node that no maintenance drains.
 var none Target
 
-// Plans is how far all drain plans have come.
+// Plans holds the progress of all drain plans.
 type Plans struct {
 	// Nodes are in the order in which they were given.
 	Nodes []NodePlan
 
 	// positions are by age.
 	positions []Position
-	// targets finds equal ones, compared what of a set is beyond another one.
+	// targets and compared cache what many nodes share.
 	targets  map[string]*Target
 	compared map[[2]string][]drainplan.Entry
-	// awaited are by age what Awaited has answered.
+	// awaited caches Awaited by age.
 	awaited map[int][]*Drain
-	// covered and progress are where those of all nodes are kept.
+	// covered and progress are the backing arrays of all nodes.
 	covered  []bool
 	progress []Progress
 }
 
-// Decide finds out how far every drain plan has come, and what that means for nodes. The
-// maintenances are by age, nil where one is not in Drain.
+// Decide decides how far every drain plan has come, and which pods leave each node. The
+// maintenances are by age, nil if one is not in Drain.
 func Decide(maintenances []*Maintenance, nodes []*Node) *Plans {
 	pods, drains := 0, 0
 	for _, n := range nodes {
@@ -150,8 +140,8 @@ func locate(m *Maintenance) Position {
 	return p
 }
 
-// firstEntry is the first position of the plan with a counted pod, or its length. A
-// node whose pods are unknown may have any pod.
+// firstEntry returns the first index of the plan with a counted pod, or its length. A node whose
+// pods are unknown may have any pod.
 func (m *Maintenance) firstEntry() int {
 	first := m.Plan.Len()
 	for _, one := range m.Drains {
@@ -173,9 +163,8 @@ func (m *Maintenance) firstEntry() int {
 	return first
 }
 
-// compare orders positions by how much they ask for: those with pods left come
-// first, then by entry, then by age. Where no pods are left nobody has to be waited
-// for, and the deepest comes first.
+// compare orders positions by what they reach: those with pods left come first, then by entry,
+// then by age. Of those with no pods left, the deepest comes first.
 func (p *Position) compare(other *Position) int {
 	entries := p.entry.Compare(other.entry)
 	if p.through {
@@ -188,21 +177,21 @@ func (p *Position) compare(other *Position) int {
 	)
 }
 
-// Of is the maintenance in Drain of this age.
+// Of returns the maintenance in Drain of this age.
 func (p *Plans) Of(age int) *Maintenance { return p.positions[age].Maintenance }
 
 func (p *Plans) position(one *Drain) *Position { return &p.positions[one.Maintenance.Age] }
 
-// decide sets the target of a node: what the least of its maintenances has come to,
-// joined with what any of them has recorded before.
+// decide sets the target of a node: what the least of its maintenances has reached, joined with
+// what any of them has recorded before.
 func (p *Plans) decide(n *Node) NodePlan {
 	if len(n.Drains) == 0 {
 		return NodePlan{Target: &none}
 	}
 	var d NodePlan
 	for _, one := range n.Drains {
-		if its := p.position(one); d.Ruling == nil || its.compare(d.Ruling) < 0 {
-			d.Ruling = its
+		if at := p.position(one); d.Ruling == nil || at.compare(d.Ruling) < 0 {
+			d.Ruling = at
 		}
 	}
 	d.Target = p.target(d.Ruling, n)
@@ -218,7 +207,6 @@ func (p *Plans) decide(n *Node) NodePlan {
 	return d
 }
 
-// progressOf is what is left of a maintenance on a node.
 func (p *Plans) progressOf(one *Drain, covered []bool) (left Progress) {
 	m, index := one.Maintenance, p.position(one).index
 	for i, counts := range one.Counts {
@@ -232,11 +220,9 @@ func (p *Plans) progressOf(one *Drain, covered []bool) (left Progress) {
 	return left
 }
 
-// target joins what the ruling maintenance has come to with what was recorded. The
-// lines of a status are kept where the set alone would not show them any more, so
-// that no line of a status ever disappears. Pods that only a maintenance that has
-// ended asked for may come back. A deadline waits for no other maintenance and no other
-// node, so what it has reached is joined, too.
+// target joins what the ruling maintenance has reached with what was recorded and with what
+// deadlines have reached, which wait for no other maintenance or node. Lines that make no
+// difference are kept, so that no line of a status ever disappears.
 func (p *Plans) target(ruling *Position, n *Node) *Target {
 	var past []*Past
 	for _, one := range n.Drains {

@@ -16,11 +16,10 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
-// maxMessage is how many bytes of a condition's message are kept.
-const maxMessage = 4096
+const maxMessage = 4096 // bytes of a condition's message
 
-// Conditions are those that a maintenance has from now on, which are about the present; nil
-// removes one. How a maintenance has ended stays, and so does that its node has returned.
+// Conditions are the conditions of a maintenance; nil removes one. Succeeded stays, and with it a
+// true Returned.
 type Conditions struct {
 	Drained, PastDeadline, Succeeded, Returned, Blocked *metav1.Condition
 }
@@ -56,9 +55,9 @@ func Set(m *v1alpha1.NodeMaintenance, now time.Time, conditions *[]metav1.Condit
 	meta.SetStatusCondition(conditions, condition)
 }
 
-// Ending is how a maintenance in Complete has ended, as far as its status says when it
-// gets there. It is recorded before the status forgets, and does not change any more.
-// Draining is true if it was in Drain, recorded if Complete is in its status already.
+// Ending returns the condition Succeeded of a maintenance in Complete. It is recorded once, before
+// the status loses its nodes. Draining is true if the maintenance was in Drain, recorded if
+// Complete is in its status already.
 func Ending(status *v1alpha1.NodeMaintenanceStatus, draining, recorded bool) metav1.Condition {
 	if known := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSucceeded); known != nil {
 		return *known
@@ -71,7 +70,7 @@ func Ending(status *v1alpha1.NodeMaintenanceStatus, draining, recorded bool) met
 	case drained != nil && drained.Status == metav1.ConditionTrue:
 		ending.Reason, ending.Message = v1alpha1.ReasonDrained, "Complete, was drained."
 	case drained == nil && recorded:
-		// A manager of an older version has completed it and said nothing.
+		// A manager of an older version has completed it without this condition.
 		ending.Status, ending.Reason, ending.Message = metav1.ConditionUnknown, v1alpha1.ReasonUnknown, "Complete."
 	default:
 		ending.Status, ending.Reason = metav1.ConditionFalse, v1alpha1.ReasonCancelled
@@ -80,8 +79,8 @@ func Ending(status *v1alpha1.NodeMaintenanceStatus, draining, recorded bool) met
 	return ending
 }
 
-// whatWasLeft is why a maintenance was not drained. A status that leaves nodes out
-// begins with those that have pods.
+// whatWasLeft returns why a maintenance was not drained. A status that leaves nodes out lists those
+// with pods first.
 func whatWasLeft(status *v1alpha1.NodeMaintenanceStatus) string {
 	pods, undrained := int32(0), 0
 	for i := range status.NodeStatuses {
@@ -107,7 +106,7 @@ func whatWasLeft(status *v1alpha1.NodeMaintenanceStatus) string {
 	}
 }
 
-// Drained says how far a maintenance in Drain is.
+// Drained returns the condition Drained of a maintenance in Drain.
 func Drained(m *v1alpha1.NodeMaintenance, t Totals, blocked metav1.Condition) metav1.Condition {
 	condition := metav1.Condition{Type: v1alpha1.ConditionDrained, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDrained}
 	if t.Nodes == 0 {
@@ -131,9 +130,9 @@ func Drained(m *v1alpha1.NodeMaintenance, t Totals, blocked metav1.Condition) me
 	return condition
 }
 
-// drainedNothing is Drained of a maintenance that selects no node. That is no success,
-// as the selector may be mistaken. Nodes that it had and that are gone, though nobody
-// has changed the selector, or that are all given back, stay what they were.
+// drainedNothing returns Drained of a maintenance that selects no node. That is no success, as the
+// selector may be mistaken. If its nodes are gone without a change of the selector, or all given
+// back, they stay what they were.
 func drainedNothing(m *v1alpha1.NodeMaintenance, givenBack int) metav1.Condition {
 	condition := metav1.Condition{
 		Type: v1alpha1.ConditionDrained, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoNodes,
@@ -155,8 +154,8 @@ func drainedNothing(m *v1alpha1.NodeMaintenance, givenBack int) metav1.Condition
 	return condition
 }
 
-// Blocked says what holds a maintenance up, by the obstacle that matters
-// most: one of nodes, else what holds most pods.
+// Blocked returns the condition Blocked, by the obstacle that matters most: one of nodes, else the
+// one that blocks most pods.
 func Blocked(obstacles []Obstacle) metav1.Condition {
 	if len(obstacles) == 0 {
 		return metav1.Condition{
@@ -171,23 +170,22 @@ func Blocked(obstacles []Obstacle) metav1.Condition {
 			cmp.Compare(a.Type, b.Type),
 		)
 	})
-	words := make([]string, 0, len(worst))
+	counts := make([]string, 0, len(worst))
 	for _, w := range worst {
-		words = append(words, fmt.Sprintf("%s: %s on %s", w.Type, phrase.Count(w.Pods, "pod"), phrase.Count(w.Nodes, "node")))
+		counts = append(counts, fmt.Sprintf("%s: %s on %s", w.Type, phrase.Count(w.Pods, "pod"), phrase.Count(w.Nodes, "node")))
 	}
 	return metav1.Condition{
 		Type: v1alpha1.ConditionBlocked, Status: metav1.ConditionTrue, Reason: string(worst[0].Type),
-		Message: strings.Join(words, ", ") + ". " + blocker.Explain(worst[0].Example),
+		Message: strings.Join(counts, ", ") + ". " + blocker.Explain(worst[0].Example),
 	}
 }
 
-// ofNodes returns true if the obstacle is in the way of all that is done to a node.
+// ofNodes returns true if the obstacle blocks everything that is done to a node.
 func (o Obstacle) ofNodes() bool {
 	return o.Type == v1alpha1.BlockerForeignUncordon || o.Type == v1alpha1.BlockerCordonRefused
 }
 
-// Flipped returns true if a condition came, went, or changed its
-// status or reason.
+// Flipped returns true if a condition came, went, or changed its status or reason.
 func Flipped(before, after []metav1.Condition) bool {
 	if len(before) != len(after) {
 		return true

@@ -10,27 +10,22 @@ import (
 )
 
 const (
-	// PlainNodes is up to how many nodes a list is by name only.
+	// PlainNodes is the number of nodes up to which a list is by name only.
 	PlainNodes = 1000
-	// listBytes is what the list may take of the 1 MiB of an object.
-	listBytes = 900 << 10
+	listBytes  = 900 << 10 // of the 1 MiB of an object
 )
 
-// Node is what there is to say of a node to a maintenance that selects it: a complete entry
-// of nodeStatuses but for its drainTargets.
+// Node is a complete entry of nodeStatuses, with its drainTargets apart.
 type Node struct {
 	v1alpha1.NodeMaintenanceNodeStatus
 
-	// Targets are its drainTargets.
 	Targets *Targets
-	// Drained is true if the node is drained.
 	Drained bool
-	// blockerBytes and retainedBytes are how many bytes the first of them take in the
-	// object, by how many; nil before they are needed.
+	// blockerBytes and retainedBytes cache the bytes of the first n of them.
 	blockerBytes, retainedBytes []int
 }
 
-// Targets are the drainTargets of a node as a status shows them.
+// Targets holds the drainTargets of a node as a status shows them.
 type Targets struct {
 	// Key is the same for targets that cover the same pods.
 	Key string
@@ -38,21 +33,19 @@ type Targets struct {
 	Full, Brief Rendering
 }
 
-// Rendering is drainTargets with their size.
+// Rendering holds drainTargets with their size in bytes.
 type Rendering struct {
 	Lines []v1alpha1.DrainPlanEntry
-	// Size is how many bytes the lines take in an object.
-	Size int
+	Size  int
 }
 
 // Render measures drainTargets.
 func Render(lines []v1alpha1.DrainPlanEntry) Rendering {
-	// Lines always marshal: a status is nothing but them.
 	text, _ := json.Marshal(lines)
 	return Rendering{Lines: lines, Size: len(text)}
 }
 
-// detail is how much a list says of each node.
+// detail is the level of detail of a list.
 type detail struct {
 	retained bool
 	blockers int
@@ -60,15 +53,14 @@ type detail struct {
 	brief bool
 }
 
-// List is nodeStatuses as a status has it, by name, and how many it leaves out.
+// List returns nodeStatuses, by name, and the number of nodes that it leaves out.
 //
-// Past 1,000 nodes those that are not drained come first. A list that would be too long
-// first loses the pods that stay, then all blockers of a node but one, then nodes: those
-// that nothing blocks before others, drained ones before others. What
-// is left out must not lose its target. Therefore only nodes whose target is the
-// most frequent one are left out, and the last listed node has that same target
-// and stands in for them: see Omitted. If all others are too many, the targets
-// are shown without the lines that make no difference, and no blockers at last.
+// Past 1,000 nodes those that are not drained come first. A list that would be too long first loses
+// the pods that stay, then all blockers of a node but one, then nodes: drained ones and those that
+// are not blocked first. A node that is left out must not lose its target. Therefore only nodes
+// with the most frequent target are left out, and the last listed node has that target and stands
+// in for them: see Omitted. If all others are too many, targets lose the lines that make no
+// difference, and at last all blockers.
 func List(all []*Node) (listed []v1alpha1.NodeMaintenanceNodeStatus, omitted int) {
 	d := detail{retained: true, blockers: blocker.MaxBlockers}
 	for _, d.blockers = range []int{d.blockers, d.blockers, 3, 1} {
@@ -97,9 +89,8 @@ func List(all []*Node) (listed []v1alpha1.NodeMaintenanceNodeStatus, omitted int
 	return listed, len(all) - len(kept)
 }
 
-// Omitted are the drainTargets of the nodes that a status leaves out; none if
-// it lists all nodes. They are valid for nodes whose ledger shows that they belong
-// to the maintenance: one that came later has no history.
+// Omitted returns the drainTargets of the nodes that a status leaves out; none if it lists all. They
+// are valid for nodes whose ledger lists the maintenance: one that came later has no history.
 func Omitted(status *v1alpha1.NodeMaintenanceStatus) []v1alpha1.DrainPlanEntry {
 	listed := status.NodeStatuses
 	if len(listed) == 0 || len(listed) >= int(status.NodeCount) {
@@ -108,7 +99,7 @@ func Omitted(status *v1alpha1.NodeMaintenanceStatus) []v1alpha1.DrainPlanEntry {
 	return listed[len(listed)-1].DrainTargets
 }
 
-// written is the node as a list of this detail shows it.
+// written returns the node with this detail.
 func (n *Node) written(d detail) v1alpha1.NodeMaintenanceNodeStatus {
 	entry := n.NodeMaintenanceNodeStatus
 	entry.DrainTargets = n.Targets.written(d).Lines
@@ -119,8 +110,8 @@ func (n *Node) written(d detail) v1alpha1.NodeMaintenanceNodeStatus {
 	return entry
 }
 
-// shorten puts nodes that are not drained first, blocked ones before others, and leaves
-// out the last ones until the rest is short enough.
+// shorten puts nodes that are not drained first, blocked ones before others, and leaves out the last
+// ones until the rest is short enough.
 func shorten(all []*Node, d detail) []*Node {
 	common := commonTarget(all)
 	sorted := slices.Clone(all)
@@ -135,16 +126,13 @@ func shorten(all []*Node, d detail) []*Node {
 		size += one.size(d)
 		replaceable := n > 0 && sorted[n-1].Targets.Key == common
 		if size > listBytes && replaceable {
-			// The last one stands in and so stays the last.
-			return append(undrainedFirst(sorted[:n-1]), sorted[n-1])
+			// The last one stands in for the others, so it stays the last.
+			slices.SortStableFunc(sorted[:n-1], compareProgress)
+			return sorted[:n]
 		}
 	}
-	return undrainedFirst(sorted)
-}
-
-func undrainedFirst(statuses []*Node) []*Node {
-	slices.SortStableFunc(statuses, compareProgress)
-	return statuses
+	slices.SortStableFunc(sorted, compareProgress)
+	return sorted
 }
 
 // compareProgress puts blocked nodes first and drained ones last.
@@ -155,7 +143,7 @@ func compareProgress(a, b *Node) int {
 	)
 }
 
-// commonTarget is the target that most nodes have, the least key on a tie.
+// commonTarget returns the target that most nodes have, the least key on a tie.
 func commonTarget(statuses []*Node) string {
 	counts := map[string]int{}
 	for _, one := range statuses {
@@ -170,7 +158,7 @@ func commonTarget(statuses []*Node) string {
 	return common
 }
 
-// written are the targets as a list of this detail shows them.
+// written returns the targets with this detail.
 func (t *Targets) written(d detail) Rendering {
 	if d.brief {
 		return t.Brief
@@ -178,11 +166,10 @@ func (t *Targets) written(d detail) Rendering {
 	return t.Full
 }
 
-// nodeBytes is more than what a listed node takes in the object without its name,
-// targets, state, message, awaited nodes and blockers.
+// nodeBytes bounds a listed node without the parts that size adds up.
 const nodeBytes = 160
 
-// size is about how many bytes the node takes in the object.
+// size estimates the bytes that the node takes in the object.
 func (n *Node) size(d detail) int {
 	size := nodeBytes + len(n.NodeRef.Name) + len(`"state":"",`) + len(n.State) + len(n.DrainMessage) + len(n.FastForwardedBy) + n.Targets.written(d).Size
 	for _, awaited := range n.AwaitedNodes {
@@ -198,17 +185,15 @@ func (n *Node) size(d detail) int {
 	return size
 }
 
-// noBytes is what no blockers take.
 var noBytes = []int{0}
 
-// sizesOf is how many bytes the first blockers take in the object, by how many.
+// sizesOf returns the bytes of the first n blockers, by n.
 func sizesOf(blockers []v1alpha1.Blocker) []int {
 	if len(blockers) == 0 {
 		return noBytes
 	}
 	sizes := make([]int, 1, len(blockers)+1)
 	for i := range blockers {
-		// A blocker always marshals: it is nothing but words, numbers and a time.
 		text, _ := json.Marshal(&blockers[i])
 		sizes = append(sizes, sizes[i]+len(text)+1)
 	}

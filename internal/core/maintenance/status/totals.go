@@ -1,5 +1,5 @@
-// Package status puts into words and numbers how a NodeMaintenance is: its conditions, its
-// summary, and the list of its nodes, which is cut to what fits into an object.
+// Package status builds the status of a NodeMaintenance: its conditions, its summary, and the list
+// of its nodes, which is cut to what fits into an object.
 package status
 
 import (
@@ -15,33 +15,27 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
-// Totals is a maintenance in numbers.
+// Totals counts the nodes and pods of a maintenance.
 type Totals struct {
 	Nodes, Drained, Unread int
-	// Returned are those of the drained nodes that are back.
-	Returned int
-	// Awaited are those that are not given back as long as somebody else removes them.
-	Awaited int
-	// Cordoned are the nodes that hold their cordon.
-	Cordoned                      int
+	Returned               int // drained and back
+	Awaited                int // not given back while another controller removes them
+	Cordoned               int
+	Omitted                int // from the list
+	GivenBack              int // before the others
+
 	Pending, Evacuating, Retained int32
-	// Budgets are to be locked for the pods that stay, Locked are.
+	WouldBlock                    int32 // if the nodes were drained
+	Late                          bool  // pods are left at the deadline
+
+	// Budgets have to be locked for the pods that stay, Locked are.
 	Budgets, Locked int
-	// WouldBlock are pods that would be blocked if the nodes were drained.
-	WouldBlock int32
-	// Late is true if pods are left at the deadline.
-	Late bool
-	// Omitted are the nodes that the list leaves out, GivenBack those that the maintenance
-	// has given back before the others.
-	Omitted, GivenBack int
-	// Obstacles are those of all nodes, by type.
-	Obstacles []Obstacle
+	Obstacles       []Obstacle // by type
 }
 
-// Left is how many pods the maintenance waits for.
+// Left returns the number of pods that the maintenance waits for.
 func (t Totals) Left() int32 { return t.Pending + t.Evacuating }
 
-// blocked is how many pods something holds.
 func (t Totals) blocked() int32 {
 	pods := int32(0)
 	for i := range t.Obstacles {
@@ -54,11 +48,11 @@ func (t Totals) blocked() int32 {
 type Obstacle struct {
 	Type        v1alpha1.BlockerType
 	Pods, Nodes int32
-	// Example is the least blocker of this type, by all of its words.
+	// Example is the least blocker of this type, by all its texts.
 	Example v1alpha1.Blocker
 }
 
-// Obstacles sums up the blockers of a node that are more than somebody at work, by type.
+// Obstacles sums up the blockers of a node by type, without those of work in progress.
 func Obstacles(blockers []v1alpha1.Blocker) []Obstacle {
 	var all []Obstacle
 	for i := range blockers {
@@ -72,7 +66,7 @@ func Obstacles(blockers []v1alpha1.Blocker) []Obstacle {
 	return all
 }
 
-// Add adds up what is known of one type. There are only a few types.
+// Add adds an obstacle to those of its type.
 func Add(obstacles []Obstacle, more Obstacle) []Obstacle {
 	at := slices.IndexFunc(obstacles, func(o Obstacle) bool { return o.Type == more.Type })
 	if at < 0 {
@@ -87,12 +81,11 @@ func Add(obstacles []Obstacle, more Obstacle) []Obstacle {
 	return obstacles
 }
 
-// compareExamples orders blockers of one type by what a message says of them.
 func compareExamples(a, b v1alpha1.Blocker) int {
 	return cmp.Or(blocker.CompareObjects(a.Object, b.Object), cmp.Compare(a.Message, b.Message), cmp.Compare(a.Suggestion, b.Suggestion))
 }
 
-// Summary is the state in one short line. Ending is the condition of a maintenance in Complete.
+// Summary returns the state in one short line. Ending is the condition of a maintenance in Complete.
 func Summary(stage v1alpha1.NodeMaintenanceStage, t Totals, ending metav1.Condition) string {
 	var words []string
 	switch stage {

@@ -1,14 +1,13 @@
-// Package staying decides which pods may stay on a node that comes back, because they ask for
-// it and their budgets can be locked meanwhile.
-//
-// A node has locks for a bounded number of pods and budgets: those stay that its DrainRecord
-// names already, and then those under the fewest budgets, so that a user who gives pods many
-// budgets does not drive those of others away.
+// Package staying decides which pods may stay on a node that comes back, because their label asks
+// for it and their budgets can be locked. A node has locks for a bounded number of pods and
+// budgets: those stay that its DrainRecord names already, then those under the fewest budgets, so
+// that a user who gives pods many budgets does not displace those of others.
 package staying
 
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -23,26 +22,24 @@ import (
 
 // Budgets finds PodDisruptionBudgets.
 type Budgets interface {
-	// Applying are those that protect a pod, Count is how many there are in a namespace.
 	Applying(pod *corev1.Pod) []*policyv1.PodDisruptionBudget
 	Count(namespace string) int
 }
 
-// Pod is what is decided about a pod.
+// Pod holds what is decided about a pod.
 type Pod struct {
-	// Stays is true if the pod may stay.
 	Stays bool
-	// Endurance is how long it tolerates that its node is down, Taint the key of the taint
-	// that it tolerates the shortest.
+	// Endurance is the time that it tolerates its node to be down, Taint the key of the taint that
+	// it tolerates the shortest.
 	Endurance time.Duration
 	Taint     string
-	// Surplus is why a pod that asks to stay has too many budgets; empty if it has not.
+	// Surplus is set if there is no room for its budgets.
 	Surplus string
 }
 
-// Ask returns what a pod that would have to leave otherwise asks for, as far as it is alone.
-// It cannot stay if it does not ask, is on its way out, or is under a budget that its node has
-// given up to lock. Record is the DrainRecord in force; nil if there is none.
+// Ask returns whether a pod may stay, regardless of other pods: its label asks for it, it is not
+// terminating, and its node has not given up to lock one of its budgets. Record is the DrainRecord
+// in force; nil if there is none.
 func Ask(object *corev1.Pod, record *v1alpha1.DrainRecord, budgets Budgets) Pod {
 	asks, _ := podclass.OnUpgrade(object)
 	if !asks || object.DeletionTimestamp != nil || givenUp(object, record, budgets) {
@@ -62,8 +59,8 @@ func givenUp(object *corev1.Pod, record *v1alpha1.DrainRecord, budgets Budgets) 
 	})
 }
 
-// Surplus returns, by their index, why those of the pods that ask to stay have to leave for
-// which the record of the node has no room.
+// Surplus returns, by index, why pods that ask to stay have to leave: the record of the node has no
+// room for them.
 func Surplus(asking map[int]*corev1.Pod, record *v1alpha1.DrainRecord, budgets Budgets) map[int]string {
 	if !mayBeSurplus(asking, budgets) {
 		return nil
@@ -83,20 +80,24 @@ func Surplus(asking map[int]*corev1.Pod, record *v1alpha1.DrainRecord, budgets B
 	slices.SortFunc(claims, claim.compare)
 	named, pods := map[v1alpha1.BudgetReference]bool{}, 0
 	for _, c := range claims {
-		if pods == drainlock.MaxPods || len(named)+c.beyond(named) > drainlock.MaxBudgets {
+		more := map[v1alpha1.BudgetReference]bool{}
+		for _, b := range c.budgets {
+			if reference := drainlock.ReferenceTo(b); !named[reference] {
+				more[reference] = true
+			}
+		}
+		if pods == drainlock.MaxPods || len(named)+len(more) > drainlock.MaxBudgets {
 			surplus[c.index] = fmt.Sprintf("more pods ask to stay there than the %d pods under %d PodDisruptionBudgets for which a node can have locks.",
 				drainlock.MaxPods, drainlock.MaxBudgets)
 			continue
 		}
 		pods++
-		for _, b := range c.budgets {
-			named[drainlock.ReferenceTo(b)] = true
-		}
+		maps.Copy(named, more)
 	}
 	return surplus
 }
 
-// mayBeSurplus is false where nobody need look at the budgets of each pod.
+// mayBeSurplus returns false if the budgets of each pod need not be looked at.
 func mayBeSurplus(asking map[int]*corev1.Pod, budgets Budgets) bool {
 	count, seen := 0, map[string]bool{}
 	for _, object := range asking {
@@ -110,28 +111,18 @@ func mayBeSurplus(asking map[int]*corev1.Pod, budgets Budgets) bool {
 
 // claim is a pod that asks to stay under budgets.
 type claim struct {
-	index  int
-	object *corev1.Pod
-	// recorded is true if the record of the node names it already.
-	recorded bool
+	index    int
+	object   *corev1.Pod
+	recorded bool // in the DrainRecord of the node
 	budgets  []*policyv1.PodDisruptionBudget
 }
 
-// compare puts the claims first that are granted first.
+// compare puts claims in the order in which they are granted.
 func (c claim) compare(other claim) int {
 	return cmp.Or(
 		ones(other.recorded)-ones(c.recorded), cmp.Compare(len(c.budgets), len(other.budgets)),
 		cmp.Compare(c.object.Namespace, other.object.Namespace), cmp.Compare(c.object.Name, other.object.Name), cmp.Compare(c.object.UID, other.object.UID),
 	)
-}
-
-// beyond is how many budgets of the claim are not among these.
-func (c claim) beyond(named map[v1alpha1.BudgetReference]bool) int {
-	more := 0
-	for _, b := range c.budgets {
-		more += ones(!named[drainlock.ReferenceTo(b)])
-	}
-	return more
 }
 
 // names returns true if the record names the pod.
