@@ -33,7 +33,7 @@ func TestACertificateForAnotherNameIsRefused(t *testing.T) {
 	}{
 		{names: nil, want: ""},
 		{names: []string{"other", "system:node:one"}, want: ""},
-		{names: []string{"other", "another"}, want: `the caller's certificate is of "system:node:one", not of other, another`},
+		{names: []string{"other", "another"}, want: `the caller's certificate is for "system:node:one", not for other, another`},
 	} {
 		server := &tls.Config{Certificates: []tls.Certificate{sample.Certificate(t, "server")}}
 		ClientCertificate{CAFile: file, Names: test.names}.demand(server)
@@ -69,9 +69,9 @@ func TestAuthoritiesThatCannotBeUsed(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "empty.crt")
 	must(t, os.WriteFile(empty, nil, 0o600))
 	for want, certificate := range map[string]ClientCertificate{
-		"read the authorities of the API server's certificate, --webhook-client-ca: open /no/such/file: no such file or directory": {CAFile: "/no/such/file"},
-		"there is no certificate in " + empty + ", --webhook-client-ca: give a PEM file":                                           {CAFile: empty},
-		"names of the API server's certificate (a, b) need its authorities: set --webhook-client-ca":                               {Names: []string{"a", "b"}},
+		"read --webhook-client-ca: open /no/such/file: no such file or directory":  {CAFile: "/no/such/file"},
+		"--webhook-client-ca " + empty + " has no certificate in PEM format":       {CAFile: empty},
+		"names of the API server's certificate (a, b) require --webhook-client-ca": {Names: []string{"a", "b"}},
 	} {
 		if _, err := newServer(Options{Address: ":9443", Client: certificate}); err == nil || err.Error() != want {
 			t.Errorf("error %v, want %q", err, want)
@@ -91,11 +91,11 @@ func TestAUserOfWhomTooMuchIsSaidIsNotAnswered(t *testing.T) {
 		want string
 	}{
 		"a usual one":     {user: authenticationv1.UserInfo{Username: "jane", Groups: many[:1000]}},
-		"a long name":     {authenticationv1.UserInfo{Username: strings.Repeat("j", 1025)}, "the user name has 1025 bytes, and Ebbtide answers users with names of at most 1024"},
-		"too many groups": {authenticationv1.UserInfo{Username: "jane", Groups: many}, `groups and extra fields of user "jane" have 300000 bytes, and Ebbtide reviews at most 262144`},
+		"a long name":     {authenticationv1.UserInfo{Username: strings.Repeat("j", 1025)}, "the user name has 1025 bytes, more than the supported 1024"},
+		"too many groups": {authenticationv1.UserInfo{Username: "jane", Groups: many}, `groups and extra fields of user "jane" have 300000 bytes, more than the supported 262144`},
 		"too much extra": {
 			authenticationv1.UserInfo{Username: "jane", UID: "u", Extra: map[string]authenticationv1.ExtraValue{"k": {strings.Repeat("e", 262143)}}},
-			`groups and extra fields of user "jane" have 262145 bytes, and Ebbtide reviews at most 262144`,
+			`groups and extra fields of user "jane" have 262145 bytes, more than the supported 262144`,
 		},
 	} {
 		answer := bounded{answered}.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{UserInfo: test.user}})
@@ -116,7 +116,7 @@ func TestWritesForCallersAreBounded(t *testing.T) {
 	answer := gate.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Namespace: "shop", Name: "web", Object: runtime.RawExtension{Raw: []byte("{}")},
 	}})
-	const want = "the evacuators of pod web could not be asked, try again: more than 100 evacuations a second are asked for in this way"
+	const want = "cannot request the Evacuation of pod web, try again: more than 100 Evacuations a second are requested"
 	if answer.Allowed || answer.Result.Code != http.StatusTooManyRequests || answer.Result.Message != want {
 		t.Errorf("allowed %v, answer %+v, want %q", answer.Allowed, answer.Result, want)
 	}

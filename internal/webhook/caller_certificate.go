@@ -10,21 +10,19 @@ import (
 	"strings"
 )
 
-// ClientCertificate is what the API server has to show to be answered. The zero value
-// answers whoever reaches the port.
+// ClientCertificate is the certificate that the API server must present. The zero value requires none.
 type ClientCertificate struct {
-	// CAFile is a PEM file with the authorities of its certificate. It is read at each
-	// connection, so that it may be replaced.
+	// CAFile is a PEM file with the certificate authorities, read at each connection.
 	CAFile string
-	// Names are the common names that its certificate may have; any if there are none.
+	// Names are the accepted common names; any if empty.
 	Names []string
 }
 
-// check returns an error if the file cannot be used now.
+// check returns an error if the file is invalid.
 func (c ClientCertificate) check() error {
 	if c.CAFile == "" {
 		if len(c.Names) > 0 {
-			return fmt.Errorf("names of the API server's certificate (%s) need its authorities: set --webhook-client-ca", strings.Join(c.Names, ", "))
+			return fmt.Errorf("names of the API server's certificate (%s) require --webhook-client-ca", strings.Join(c.Names, ", "))
 		}
 		return nil
 	}
@@ -35,16 +33,16 @@ func (c ClientCertificate) check() error {
 func (c ClientCertificate) authorities() (*x509.CertPool, error) {
 	pem, err := os.ReadFile(c.CAFile)
 	if err != nil {
-		return nil, fmt.Errorf("read the authorities of the API server's certificate, --webhook-client-ca: %w", err)
+		return nil, fmt.Errorf("read --webhook-client-ca: %w", err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("there is no certificate in %s, --webhook-client-ca: give a PEM file", c.CAFile)
+		return nil, fmt.Errorf("--webhook-client-ca %s has no certificate in PEM format", c.CAFile)
 	}
 	return pool, nil
 }
 
-// demand has a server ask for the certificate.
+// demand configures a server to require the certificate.
 func (c ClientCertificate) demand(config *tls.Config) {
 	if c.CAFile == "" {
 		return
@@ -62,16 +60,16 @@ func (c ClientCertificate) demand(config *tls.Config) {
 	}
 }
 
-// verifyName is called when the chain of the certificate has been verified.
+// verifyName checks the common name of a verified certificate.
 func (c ClientCertificate) verifyName(state tls.ConnectionState) error {
 	if len(c.Names) == 0 {
 		return nil
 	}
 	if len(state.PeerCertificates) == 0 {
-		return errors.New("the caller shows no certificate")
+		return errors.New("the caller presents no certificate")
 	}
 	if name := state.PeerCertificates[0].Subject.CommonName; !slices.Contains(c.Names, name) {
-		return fmt.Errorf("the caller's certificate is of %.100q, not of %s", name, strings.Join(c.Names, ", "))
+		return fmt.Errorf("the caller's certificate is for %.100q, not for %s", name, strings.Join(c.Names, ", "))
 	}
 	return nil
 }

@@ -19,27 +19,26 @@ import (
 	"ebbtide.dev/ebbtide/internal/certificate"
 )
 
-// The manager reads this one Secret: lists and watches by its name are all that RBAC allows.
+// RBAC allows lists and watches of this Secret by name only.
 // +kubebuilder:rbac:groups="",resources=secrets,resourceNames=ebbtide-webhook-tls,verbs=list;watch,namespace=release
 
 var expiry = prometheus.NewDesc("ebbtide_webhook_certificate_expiry_timestamp_seconds",
-	"When the certificate that the webhooks serve expires, in seconds since 1970.", nil, nil)
+	"Expiry of the certificate that the webhooks serve, in seconds since 1970.", nil, nil)
 
-// Certificate holds what the manager shows to the API server, and to Prometheus: the certificate
-// in the Secret, also after that was renewed. The manager writes neither the Secret nor the
-// webhook configurations. The zero value has none yet.
+// Certificate holds the certificate of the Secret for the API server and Prometheus, also after a
+// renewal. The zero value has none yet.
 type Certificate struct {
 	current atomic.Pointer[tls.Certificate]
 }
 
-// certificateWatch keeps a certificate up to date.
+// certificateWatch updates a certificate from the Secret.
 type certificateWatch struct {
 	*Certificate
 	secrets cache.Cache
 	log     logr.Logger
 }
 
-// watch has the manager serve the certificate in the Secret of the namespace.
+// watch adds the watch of the Secret to the manager.
 func (c *Certificate) watch(mgr manager.Manager, namespace string) error {
 	secrets, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
@@ -57,10 +56,10 @@ func (c *Certificate) watch(mgr manager.Manager, namespace string) error {
 	return nil
 }
 
-// NeedLeaderElection says that every replica answers requests.
+// NeedLeaderElection returns false, as every replica serves requests.
 func (c *certificateWatch) NeedLeaderElection() bool { return false }
 
-// Start keeps the certificate up to date until the context ends.
+// Start updates the certificate until the context ends.
 func (c *certificateWatch) Start(ctx context.Context) error {
 	informer, err := c.secrets.GetInformer(ctx, &corev1.Secret{}, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -76,8 +75,7 @@ func (c *certificateWatch) Start(ctx context.Context) error {
 	return c.secrets.Start(ctx)
 }
 
-// take serves the certificate of the Secret from now on. While a Secret has none, or one that
-// cannot be read, the last one is served.
+// take serves the certificate of the Secret, unless it has none or an invalid one.
 func (c *certificateWatch) take(object any) {
 	secret, ok := object.(*corev1.Secret)
 	if !ok || len(secret.Data[corev1.TLSCertKey]) == 0 {
@@ -85,26 +83,26 @@ func (c *certificateWatch) take(object any) {
 	}
 	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
-		c.log.Error(err, "The certificate in the Secret cannot be read", "secret", client.ObjectKeyFromObject(secret))
+		c.log.Error(err, "Ignored an invalid certificate", "secret", client.ObjectKeyFromObject(secret))
 		return
 	}
 	if last := c.current.Swap(&pair); last == nil || !last.Leaf.Equal(pair.Leaf) {
-		c.log.Info("Serving another certificate", "until", pair.Leaf.NotAfter)
+		c.log.Info("Serving new certificate", "expires", pair.Leaf.NotAfter)
 	}
 }
 
-// Get is what tls.Config calls for every connection.
+// Get implements GetCertificate of tls.Config.
 func (c *Certificate) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if pair := c.current.Load(); pair != nil {
 		return pair, nil
 	}
-	return nil, fmt.Errorf("Secret %s has no certificate yet: a hook of the chart or cert-manager makes it", certificate.SecretName)
+	return nil, fmt.Errorf("Secret %s has no certificate yet; a hook of the chart or cert-manager creates it", certificate.SecretName)
 }
 
-// Describe is prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (c *Certificate) Describe(all chan<- *prometheus.Desc) { all <- expiry }
 
-// Collect is prometheus.Collector. While no certificate is served there is no metric.
+// Collect implements prometheus.Collector.
 func (c *Certificate) Collect(all chan<- prometheus.Metric) {
 	if pair := c.current.Load(); pair != nil {
 		all <- prometheus.MustNewConstMetric(expiry, prometheus.GaugeValue, float64(pair.Leaf.NotAfter.Unix()))

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// decodeChange reads what was there and what is to be; nil is nothing.
+// decodeChange reads the old and the new object; nil if there is none.
 func decodeChange[T any](request admission.Request) (before, after *T, err error) {
 	if before, err = decode[T](request.OldObject); err != nil {
 		return nil, nil, fmt.Errorf("read the old %s: %w", request.Kind.Kind, err)
@@ -31,7 +31,7 @@ func decode[T any](raw runtime.RawExtension) (*T, error) {
 	return object, json.Unmarshal(raw.Raw, object)
 }
 
-// answer refuses an object as the API server itself does, field by field.
+// answer rejects an object like the API server, field by field.
 func answer(object client.Object, refused field.ErrorList) admission.Response {
 	if len(refused) == 0 {
 		return admission.Allowed("")

@@ -11,13 +11,11 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/validate"
 )
 
-// clusterValidator lets nobody have Machines act on a cluster who has no right to
-// do so: their nodes are drained and deleted with our rights, or with those of
-// the kubeconfig.
+// clusterValidator requires the rights that Machines of a Cluster use: their nodes are drained and
+// deleted with the rights of the manager or of the kubeconfig.
 type clusterValidator struct{ reviews reviewer }
 
-// Handle refuses a Cluster that acts here, by somebody who may not delete nodes,
-// and one that acts elsewhere, by somebody who may not read its kubeconfig.
+// Handle denies a Cluster without the right to delete nodes here, or to read its kubeconfig.
 func (v clusterValidator) Handle(ctx context.Context, request admission.Request) admission.Response {
 	before, after, err := decodeChange[v1alpha1.Cluster](request)
 	if err != nil {
@@ -26,18 +24,13 @@ func (v clusterValidator) Handle(ctx context.Context, request admission.Request)
 	if !validate.ReachesElsewhere(after, before) {
 		return admission.Allowed("")
 	}
-	allowed, why, err := v.reviews.may(ctx, request.UserInfo, reach(after))
-	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, err)
-	}
-	if !allowed {
-		return admission.Denied(validate.ClusterRefusal(request.UserInfo.Username, after, why))
-	}
-	return admission.Allowed("")
+	return v.reviews.authorize(ctx, request, rightToReach(after), func(why string) string {
+		return validate.ClusterRefusal(request.UserInfo.Username, after, why)
+	})
 }
 
-// reach is the right that whoever decides on what Machines act needs.
-func reach(c *v1alpha1.Cluster) authorizationv1.ResourceAttributes {
+// rightToReach returns the right that the cluster of Machines requires.
+func rightToReach(c *v1alpha1.Cluster) authorizationv1.ResourceAttributes {
 	ref := c.Spec.KubeconfigSecretRef
 	if ref == nil {
 		return deleteNode("")

@@ -39,7 +39,7 @@ func creation(t *testing.T, object client.Object) admission.Request {
 func TestAClusterIsRefusedWhileNobodyCanBeAsked(t *testing.T) {
 	t.Parallel()
 	response := clusterValidator{reviewer{reviewing(t, errors.New("the authorizer is away"))}}.Handle(t.Context(), creation(t, clusterOf("fleet", "east", "")))
-	if response.Allowed || response.Result.Message != `review what user "jane" may do: the authorizer is away` {
+	if response.Allowed || response.Result.Message != `review the rights of user "jane": the authorizer is away` {
 		t.Errorf("answer %+v, want a refusal because nobody could be asked", response)
 	}
 }

@@ -20,13 +20,11 @@ import (
 // daemonSetPods is the path of daemonSetGate.
 const daemonSetPods = "/mutate/daemonset-pods"
 
-// daemonSetGate holds back a new pod of a DaemonSet from a node whose maintenance
-// has removed it. It never denies: the DaemonSet controller would back off, and
-// leave out other nodes meanwhile.
+// daemonSetGate gates a new pod of a DaemonSet on a node whose maintenance has removed it. It never
+// denies, as the DaemonSet controller would back off for all nodes.
 type daemonSetGate struct {
 	decoder admission.Decoder
-	// live reads from the API server: this or another manager has written to the
-	// node a moment ago.
+	// live reads from the API server, as a manager may have just written to the node.
 	live client.Reader
 }
 
@@ -34,8 +32,8 @@ func newDaemonSetGate(scheme *runtime.Scheme, live client.Reader) daemonSetGate 
 	return daemonSetGate{admission.NewDecoder(scheme), live}
 }
 
-// Handle lets the pod start if it cannot find out whether it may: a node without
-// its DaemonSet is worse, and the pod is evacuated again.
+// Handle admits the pod if the state of the node is unknown: a node without its DaemonSet is worse,
+// and the pod is evacuated again.
 func (g daemonSetGate) Handle(ctx context.Context, request admission.Request) admission.Response {
 	pod := &corev1.Pod{}
 	if err := g.decoder.Decode(request, pod); err != nil {
@@ -52,15 +50,14 @@ func (g daemonSetGate) Handle(ctx context.Context, request admission.Request) ad
 	return admission.Patched("", jsonpatch.NewOperation("add", "/spec/schedulingGates", gates))
 }
 
-// letStart is the answer if it is unknown whether the pod may start.
+// letStart admits a pod with a warning.
 func letStart(why string) admission.Response {
-	return admission.Allowed("").WithWarnings("Whether the maintenance of a node keeps this pod away is unknown, so it may start: " + why)
+	return admission.Allowed("").WithWarnings("cannot determine whether a maintenance keeps this pod away, so it may start: " + why)
 }
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get
 
-// hold looks at the node that the pod is made for. One that does not exist keeps
-// nothing away.
+// hold reports whether the node of the pod keeps it away.
 func (g daemonSetGate) hold(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	name := kube.PinnedNode(pod)
 	if name == "" || daemonset.Held(pod) {

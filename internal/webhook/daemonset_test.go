@@ -27,11 +27,11 @@ func TestAPodIsNotHeldBackInTheDark(t *testing.T) {
 		"the node cannot be read": {
 			node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}},
 			err:  errors.New("the API server is busy"),
-			want: "Whether the maintenance of a node keeps this pod away is unknown, so it may start: get node one: the API server is busy",
+			want: "cannot determine whether a maintenance keeps this pod away, so it may start: get node one: the API server is busy",
 		},
 		"its record cannot be read": {
 			node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one", Annotations: map[string]string{v1alpha1.DrainTargetsAnnotation: "}"}}},
-			want: "Whether the maintenance of a node keeps this pod away is unknown, so it may start: annotation ebbtide.dev/drain-targets of node one: invalid character '}' looking for beginning of value",
+			want: "cannot determine whether a maintenance keeps this pod away, so it may start: annotation ebbtide.dev/drain-targets of node one: invalid character '}' looking for beginning of value",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

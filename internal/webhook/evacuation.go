@@ -17,12 +17,11 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// evacuationDefaulter gives a new Evacuation what it has from its pod.
+// evacuationDefaulter completes a new Evacuation from its pod.
 type evacuationDefaulter struct{ pods registry }
 
-// Handle completes a new Evacuation. One that cannot be read or names no pod is
-// left alone: the CRD refuses it later and names the field. So is one of a pod
-// that does not exist; the validator refuses it.
+// Handle completes a new Evacuation. An invalid one is left to the schema, and one without a pod to
+// the validator.
 func (d evacuationDefaulter) Handle(ctx context.Context, request admission.Request) admission.Response {
 	_, e, err := decodeChange[v1alpha1.Evacuation](request)
 	if err != nil || e.Spec.PodRef.Name == "" {
@@ -45,14 +44,13 @@ func (d evacuationDefaulter) Handle(ctx context.Context, request admission.Reque
 		WithWarnings(append(validate.InstigatorWarnings(e), validate.EvacuationWarnings(given, seen.of(e), seen.problems)...)...)
 }
 
-// evacuationValidator lets nobody evacuate a pod who may not delete it.
+// evacuationValidator requires the right to delete the pod.
 type evacuationValidator struct {
 	pods    registry
 	reviews reviewer
 }
 
-// Handle refuses a request by somebody who may not delete the pod, and an
-// Evacuation that does not fit its pod.
+// Handle denies a user who may not delete the pod, and an Evacuation that does not fit its pod.
 func (v evacuationValidator) Handle(ctx context.Context, request admission.Request) admission.Response {
 	before, after, err := decodeChange[v1alpha1.Evacuation](request)
 	if err != nil {
@@ -62,12 +60,11 @@ func (v evacuationValidator) Handle(ctx context.Context, request admission.Reque
 	if request.Operation == admissionv1.Delete {
 		e = before
 	}
-	allowed, why, err := v.reviews.may(ctx, request.UserInfo, deletePod(e))
-	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, err)
-	}
-	if !allowed {
-		return admission.Denied(validate.EvacuationRefusal(request.UserInfo.Username, e, why))
+	authorized := v.reviews.authorize(ctx, request, deletePod(e.Namespace, e.Spec.PodRef.Name), func(why string) string {
+		return validate.EvacuationRefusal(request.UserInfo.Username, e, why)
+	})
+	if !authorized.Allowed {
+		return authorized
 	}
 	seen, err := v.pods.find(ctx, podOf(e))
 	if err != nil {
@@ -83,10 +80,10 @@ func (v evacuationValidator) Handle(ctx context.Context, request admission.Reque
 	}
 }
 
-// evacuationStatusValidator holds evacuators to what they may report.
+// evacuationStatusValidator validates the reports of evacuators.
 type evacuationStatusValidator struct{ now kube.Now }
 
-// Handle refuses a status that cannot be true.
+// Handle rejects an impossible status.
 func (v evacuationStatusValidator) Handle(_ context.Context, request admission.Request) admission.Response {
 	before, after, err := decodeChange[v1alpha1.Evacuation](request)
 	if err != nil {
@@ -94,18 +91,15 @@ func (v evacuationStatusValidator) Handle(_ context.Context, request admission.R
 	}
 	now, skewed := v.now()
 	if skewed {
-		// Who reports progress is not to blame for our clock. What is too late is not
-		// believed when ours is right.
+		// Evacuators are not to blame for our clock. Late reports are ignored once it is right.
 		return admission.Allowed("")
 	}
 	return answer(after, validate.UpdateEvacuationStatus(after.Status, before.Status, now))
 }
 
-// deletePod is the right to delete the pod of an Evacuation.
-func deletePod(e *v1alpha1.Evacuation) authorizationv1.ResourceAttributes {
-	return authorizationv1.ResourceAttributes{
-		Verb: "delete", Resource: "pods", Version: "v1", Namespace: e.Namespace, Name: e.Spec.PodRef.Name,
-	}
+// deletePod returns the right to delete a pod.
+func deletePod(namespace, name string) authorizationv1.ResourceAttributes {
+	return authorizationv1.ResourceAttributes{Verb: "delete", Resource: "pods", Version: "v1", Namespace: namespace, Name: name}
 }
 
 func podOf(e *v1alpha1.Evacuation) podKey {

@@ -18,29 +18,28 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 
-// registry knows which evacuators are registered for a pod.
+// registry finds the registered evacuators of a pod.
 type registry struct {
-	// cached may be behind, live asks the API server.
+	// cached may be stale, live reads from the API server.
 	cached, live client.Reader
 	surge        surge.Mode
 }
 
-// podKey names a pod, and says which of those that bear the name is meant.
+// podKey names a pod, and the version that is meant.
 type podKey struct {
 	types.NamespacedName
 	only evacuation.PodVersion
 }
 
-// registration is a pod, nil if there is none of the name, and its evacuators.
+// registration is a pod, nil if it does not exist, with its evacuators.
 type registration struct {
 	pod        *corev1.Pod
 	evacuators []v1alpha1.Evacuator
 	problems   []podclass.Problem
 }
 
-// find reads the pod that bears the name now. A cache that does not show the pod
-// that is meant, or one that terminates, may be behind, so that the API server is
-// asked then: another pod may bear the name already.
+// find reads the pod with this name. It reads from the API server if the cache may be stale: it does
+// not have this version of the pod, or the pod terminates, so that another one may have its name.
 func (r registry) find(ctx context.Context, key podKey) (registration, error) {
 	pod := &corev1.Pod{}
 	err := r.cached.Get(ctx, key.NamespacedName, pod, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
@@ -53,7 +52,7 @@ func (r registry) find(ctx context.Context, key podKey) (registration, error) {
 			if client.IgnoreNotFound(err) == nil {
 				return registration{}, nil
 			}
-			return registration{}, fmt.Errorf("ask for pod %s: %w", key.Name, err)
+			return registration{}, fmt.Errorf("get pod %s: %w", key.Name, err)
 		}
 	}
 	return r.registered(ctx, pod)
@@ -69,7 +68,7 @@ func (r registry) registered(ctx context.Context, pod *corev1.Pod) (registration
 	return found, nil
 }
 
-// of is what there is to validate about an Evacuation of the pod.
+// of returns the facts to validate an Evacuation of the pod.
 func (r registration) of(e *v1alpha1.Evacuation) validate.EvacuationFacts {
 	return validate.EvacuationFacts{Object: e, Pod: r.pod, Evacuators: r.evacuators}
 }

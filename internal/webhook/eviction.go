@@ -26,26 +26,36 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// evictionGate has those who call the eviction API wait while a budget of the pod is
-// locked, and for the evacuators of a pod: kubectl drain, autoscalers, Cluster API.
-// They try again on 429 and give up on anything else.
+// evictionGate refuses evictions while a budget of the pod is locked or its evacuators work. Callers such
+// as kubectl drain and autoscalers retry on 429, and fail on other codes.
 type evictionGate struct {
 	pods registry
-	// cached may be behind, direct reads and writes past the cache.
+	// cached may be stale, direct bypasses the cache.
 	cached  client.Reader
 	direct  client.Client
 	locks   *locks
 	callers *callers
-	// responders is nil where nobody is to ask by EvictionRequests.
+	// responders is nil without EvictionRequests.
 	responders *responders
-	// notices is nil if nobody is to be told of NodeMaintenances.
+	// notices is nil if disabled.
 	notices *notices
-	// writes bounds what is written for those who call.
-	writes flowcontrol.RateLimiter
-	// longestLock is how long a lock may hold; see budget.LockOf.
+	// writes bounds the writes for callers.
+	writes      flowcontrol.RateLimiter
 	longestLock time.Duration
 	now         kube.Now
 }
+
+// callers remembers the pods that callers of the eviction API wait for: they evict by name, and a
+// StatefulSet recreates a pod with its name elsewhere. A caller that is forgotten evicts that pod, too.
+type callers = memory[caller, types.UID]
+
+// caller is a user who evicts the pods of a name.
+type caller struct {
+	user string
+	pod  types.NamespacedName
+}
+
+func newCallers() *callers { return newMemory[caller, types.UID](evacuation.CallerPatience) }
 
 func newEvictionGate(pods registry, cached client.Reader, direct client.Client, options Options) evictionGate {
 	gate := evictionGate{
@@ -59,20 +69,19 @@ func newEvictionGate(pods registry, cached client.Reader, direct client.Client, 
 	return gate
 }
 
-// Handle lets a call through, or asks the pod's evacuators in the name of its
-// author, who has to wait.
+// Handle admits an eviction, or requests an Evacuation in the name of the caller, who has to retry.
 func (g evictionGate) Handle(ctx context.Context, request admission.Request) admission.Response {
 	eviction := &policyv1.Eviction{}
-	// The versions of Eviction are alike.
+	// All versions of Eviction have these fields.
 	if err := json.Unmarshal(request.Object.Raw, eviction); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("read the Eviction: %w", err))
 	}
 	call, err := g.observe(ctx, request, eviction)
 	if err != nil {
-		return wait(fmt.Sprintf("the budgets and evacuators of pod %s could not be found, try again: %v", request.Name, err))
+		return wait(fmt.Sprintf("cannot read the PodDisruptionBudgets and evacuators of pod %s, try again: %v", request.Name, err))
 	}
 	verdict := evacuation.Admit(call)
-	// They may be large, and what follows may take a while.
+	// They may be large, and the rest may take a while.
 	call.Budgets = nil
 	if dryRun(request, eviction) {
 		return answerOf(request.Name, verdict, nil)
@@ -80,15 +89,15 @@ func (g evictionGate) Handle(ctx context.Context, request admission.Request) adm
 	g.remember(request, call, verdict)
 	err = g.record(ctx, call.Evacuation, verdict)
 	if err != nil && !verdict.Asks() {
-		log.FromContext(ctx).V(1).Info("An attempt to evict could not be noted", "because", err.Error())
+		log.FromContext(ctx).V(1).Info("Failed to record an eviction attempt", "reason", err.Error())
 		err = nil
 	}
 	return answerOf(request.Name, verdict, err).WithWarnings(g.notice(ctx, request, eviction, call)...)
 }
 
-// answerOf is the verdict about a pod, or why it could not be recorded.
+// answerOf returns the response to a verdict about a pod, or to an error to record it.
 func answerOf(pod string, verdict evacuation.Verdict, err error) admission.Response {
-	// Who was faster has asked the same evacuators.
+	// A concurrent call has requested the same Evacuation.
 	if apierrors.IsAlreadyExists(err) {
 		err = nil
 	}
@@ -98,28 +107,26 @@ func answerOf(pod string, verdict evacuation.Verdict, err error) admission.Respo
 	case verdict.Gone:
 		return gone(verdict.Message)
 	case hopeless(err):
-		return admission.Allowed("").WithWarnings(fmt.Sprintf("pod %s is evicted without its evacuators, because they cannot be asked: %v", pod, err))
+		return admission.Allowed("").WithWarnings(fmt.Sprintf("pod %s is evicted without its evacuators, because the Evacuation cannot be created: %v", pod, err))
 	case err != nil:
-		return wait(fmt.Sprintf("the evacuators of pod %s could not be asked, try again: %v", pod, err))
+		return wait(fmt.Sprintf("cannot request the Evacuation of pod %s, try again: %v", pod, err))
 	}
 	return wait(verdict.Message)
 }
 
-// notice is what to tell the caller of NodeMaintenances. Who empties a node for a
-// Machine is Ebbtide.
+// notice returns the warning about NodeMaintenances. Evictions for Machines and EvictionRequests are
+// Ebbtide's own; a caller that forges their annotations only loses the warning and, for a Machine, the
+// protection by the lock of the pod's own node.
 func (g evictionGate) notice(ctx context.Context, request admission.Request, eviction *policyv1.Eviction, call evacuation.Call) []string {
-	if ofMachine(eviction) || fromEvictionRequest(eviction) || g.notices == nil || call.Pod == nil {
+	if hasAnnotation(eviction, v1alpha1.MachineDrainAnnotation) || hasAnnotation(eviction, v1alpha1.EvictionRequestAnnotation) || g.notices == nil || call.Pod == nil {
 		return nil
 	}
 	return g.notices.of(ctx, request.UserInfo.Username, call.Pod.Spec.NodeName, call.Now)
 }
 
-// ofMachine is true of an eviction whose author says that it is for a Machine. Who
-// says so without being Ebbtide has only the lock of the pod's own node not count: its
-// budget still does.
-func ofMachine(eviction *policyv1.Eviction) bool {
-	_, says := eviction.Annotations[v1alpha1.MachineDrainAnnotation]
-	return says
+func hasAnnotation(eviction *policyv1.Eviction, key string) bool {
+	_, has := eviction.Annotations[key]
+	return has
 }
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=list;watch
@@ -132,14 +139,15 @@ func (g evictionGate) observe(ctx context.Context, request admission.Request, ev
 	}
 	call := evacuation.Call{
 		Snapshot: evacuation.Snapshot{Pod: found.pod, Evacuators: found.evacuators},
-		Only:     key.only, LongestLock: g.longestLock, NodeGoes: ofMachine(eviction),
+		Only:     key.only, LongestLock: g.longestLock, NodeGoes: hasAnnotation(eviction, v1alpha1.MachineDrainAnnotation),
 	}
 	call.Now, call.ClockSkewed = g.now()
 	call.Meant = g.callers.recall(callerOf(request), call.Now)
 	if found.pod == nil {
 		return call, nil
 	}
-	call.As, call.Responding = asResponder(eviction), g.responders.of(ctx, found.pod, skew.Earliest(call.Now, call.ClockSkewed))
+	// A forged responder is only not delayed by that responder.
+	call.As, call.Responding = eviction.Annotations[v1alpha1.EvictionRequestAnnotation], g.responders.of(ctx, found.pod, skew.Earliest(call.Now, call.ClockSkewed))
 	if call.Budgets, err = g.locks.of(ctx, request.Namespace); err != nil {
 		return evacuation.Call{}, err
 	}
@@ -158,8 +166,7 @@ func callerOf(request admission.Request) caller {
 	return caller{request.UserInfo.Username, types.NamespacedName{Namespace: request.Namespace, Name: request.Name}}
 }
 
-// remember keeps in mind for which pod the caller waits: for the evacuators, or
-// for its budget after them.
+// remember records the pod that the caller waits for.
 func (g evictionGate) remember(request admission.Request, call evacuation.Call, verdict evacuation.Verdict) {
 	switch {
 	case verdict.Gone:
@@ -167,13 +174,6 @@ func (g evictionGate) remember(request admission.Request, call evacuation.Call, 
 	case !verdict.Admitted || call.Evacuation != nil:
 		g.callers.note(callerOf(request), call.Pod.UID, call.Now)
 	}
-}
-
-// fromEvictionRequest is true of an eviction whose author says that it is for an EvictionRequest. Who
-// says so without being Ebbtide is told nothing of NodeMaintenances.
-func fromEvictionRequest(eviction *policyv1.Eviction) bool {
-	_, says := eviction.Annotations[v1alpha1.EvictionRequestAnnotation]
-	return says
 }
 
 func preconditions(eviction *policyv1.Eviction) evacuation.PodVersion {
@@ -187,7 +187,7 @@ func preconditions(eviction *policyv1.Eviction) evacuation.PodVersion {
 	}
 }
 
-// dryRun reports whether the caller asked for a dry run, in either of two ways.
+// dryRun reports whether the request or the Eviction is a dry run.
 func dryRun(request admission.Request, eviction *policyv1.Eviction) bool {
 	return request.DryRun != nil && *request.DryRun ||
 		eviction.DeleteOptions != nil && slices.Contains(eviction.DeleteOptions.DryRun, metav1.DryRunAll)
@@ -195,47 +195,45 @@ func dryRun(request admission.Request, eviction *policyv1.Eviction) bool {
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=create;patch
 
-// record makes the verdict known to the controller.
+// record writes the verdict for the controller.
 func (g evictionGate) record(ctx context.Context, e *v1alpha1.Evacuation, verdict evacuation.Verdict) error {
 	if writes := verdict.Create != nil || verdict.Attempt != "" || verdict.Join; writes && !g.writes.TryAccept() {
-		return fmt.Errorf("more than %d evacuations a second are asked for in this way", writesPerSecond)
+		return fmt.Errorf("more than %d Evacuations a second are requested", writesPerSecond)
 	}
 	if verdict.Create != nil {
 		if err := g.direct.Create(ctx, verdict.Create); err != nil {
 			return fmt.Errorf("create the evacuation: %w", err)
 		}
-		log.FromContext(ctx).Info("Asked for an evacuation in the name of a caller of the eviction API", "evacuation", verdict.Create.Name)
+		log.FromContext(ctx).Info("Created Evacuation for a caller of the eviction API", "evacuation", verdict.Create.Name)
 		return nil
 	}
 	if verdict.Attempt != "" {
 		noted := e.DeepCopy()
 		metav1.SetMetaDataAnnotation(&noted.ObjectMeta, v1alpha1.EvictionAttemptAnnotation, verdict.Attempt)
 		if err := g.direct.Patch(ctx, noted, kube.Change(e)); err != nil {
-			return fmt.Errorf("note the attempt to evict: %w", err)
+			return fmt.Errorf("record the eviction attempt: %w", err)
 		}
 		e = noted
 	}
 	if verdict.Join {
 		if _, err := kube.AddFinalizer(ctx, g.direct, e, v1alpha1.EvictionInstigator); err != nil {
-			return fmt.Errorf("ask for the evacuation: %w", err)
+			return fmt.Errorf("join the evacuation: %w", err)
 		}
 	}
 	return nil
 }
 
-// hopeless reports whether trying again would not help. The pod is then evicted
-// as if there were no Ebbtide.
+// hopeless reports whether a retry is useless. The pod is then evicted as without Ebbtide.
 func hopeless(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// wait is the answer on which drainers try again. It does not say when: they have
-// their own ideas.
+// wait is the response on which callers retry.
 func wait(message string) admission.Response {
 	return refused(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, message)
 }
 
-// gone is the answer on which drainers know that they are done.
+// gone is the response on which callers are done.
 func gone(message string) admission.Response {
 	return refused(http.StatusNotFound, metav1.StatusReasonNotFound, message)
 }

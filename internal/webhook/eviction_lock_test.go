@@ -82,7 +82,7 @@ func TestBudgetsThatCannotBeRead(t *testing.T) {
 		}
 		return nil
 	})
-	const want = "the budgets and evacuators of pod web could not be found, try again: list the disruption budgets: no cache"
+	const want = "cannot read the PodDisruptionBudgets and evacuators of pod web, try again: list poddisruptionbudgets: no cache"
 	if answer.Allowed || answer.Result.Code != http.StatusTooManyRequests || answer.Result.Message != want || len(api.Writes()) > 0 {
 		t.Errorf("allowed %v, answer %+v, writes %v; want 429 and %q", answer.Allowed, answer.Result, api.Writes(), want)
 	}

@@ -14,39 +14,35 @@ import (
 )
 
 const (
-	// noticeLasts is for how long somebody is taken to know how a NodeMaintenance
-	// drains a node.
+	// noticeLasts is the time after which a notice is repeated.
 	noticeLasts = 24 * time.Hour
-	// noticeWithin is how long an eviction waits for its notice at the most.
+	// noticeWithin bounds the delay of an eviction by its notice.
 	noticeWithin = time.Second
 )
 
-// notices tells those who evict pods, once for each node, how a NodeMaintenance
-// would drain it. What has been told is known to this replica only.
+// notices warns users who evict pods, once for each node and replica, that a NodeMaintenance would drain
+// the node.
 type notices struct {
 	reader client.Reader
 	told   *memory[listener, struct{}]
 }
 
-// listener is a user who evicts the pods of a node. Without a node it is a user
-// who has been told enough.
+// listener is a user who evicts the pods of a node; without a node, one who needs no more notices.
 type listener struct{ user, node string }
 
 func newNotices(reader client.Reader) *notices {
 	return &notices{reader: reader, told: newMemory[listener, struct{}](noticeLasts)}
 }
 
-// of returns what to tell a user who evicts a pod of the node. A user is considered once for
-// each node, whatever came of it, so that all other evictions cost one look into the
-// memory. Nobody but its log reads what a program is told, so programs are told
-// once and not for each node.
+// of returns the notice for a user who evicts a pod of the node. It is computed once for each user and
+// node. Programs get one notice in all, as only their logs show it.
 func (n *notices) of(ctx context.Context, user, node string, now time.Time) []string {
 	if node == "" || !n.told.first(listener{user, node}, struct{}{}, now) {
 		return nil
 	}
 	notice, err := n.read(ctx, node)
 	if err != nil {
-		log.FromContext(ctx).V(1).Info("Who evicts a pod could not be told of NodeMaintenances", "because", err.Error())
+		log.FromContext(ctx).V(1).Info("Skipped a notice about NodeMaintenances", "reason", err.Error())
 		return nil
 	}
 	if notice == "" || isProgram(user) && !n.told.first(listener{user: user}, struct{}{}, now) {
@@ -55,7 +51,7 @@ func (n *notices) of(ctx context.Context, user, node string, now time.Time) []st
 	return []string{notice}
 }
 
-// isProgram returns true for ServiceAccounts and for the components of Kubernetes.
+// isProgram reports whether a user is a ServiceAccount or a component of Kubernetes.
 func isProgram(user string) bool { return strings.HasPrefix(user, "system:") }
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch

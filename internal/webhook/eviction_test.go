@@ -42,7 +42,7 @@ func TestEvacuatorsThatCannotBeAsked(t *testing.T) {
 		"the server has much to do":      {write: apierrors.NewTooManyRequestsError("slow down"), words: "slow down"},
 		"the server fails":               {write: apierrors.NewInternalError(errors.New("etcd is gone")), words: "etcd is gone"},
 		"the server does not answer":     {write: context.DeadlineExceeded, words: "deadline exceeded"},
-		"nothing is known about the pod": {read: errors.New("no cache"), words: "the budgets and evacuators of pod web could not be found, try again: get pod web: no cache"},
+		"nothing is known about the pod": {read: errors.New("no cache"), words: "cannot read the PodDisruptionBudgets and evacuators of pod web, try again: get pod web: no cache"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -74,7 +74,7 @@ func TestAnAttemptThatCannotBeNoted(t *testing.T) {
 	}
 	e.Finalizers = []string{v1alpha1.NodeMaintenanceInstigator}
 	answer = answerWith(t, errors.New("conflict"), nil, e)
-	if want := "the evacuators of pod web could not be asked, try again: note the attempt to evict: conflict"; answer.Allowed || answer.Result.Message != want {
+	if want := "cannot request the Evacuation of pod web, try again: record the eviction attempt: conflict"; answer.Allowed || answer.Result.Message != want {
 		t.Errorf("allowed %v, told %q; want to wait and %q", answer.Allowed, answer.Result.Message, want)
 	}
 }

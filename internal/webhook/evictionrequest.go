@@ -6,37 +6,29 @@ import (
 	"fmt"
 	"net/http"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// evictionRequestValidator lets only those ask for the eviction of a pod who may delete it:
-// in the end it is evicted for them. Kubernetes leaves that to who gives the rights.
+// evictionRequestValidator requires the right to delete the pod, which is evicted for the author in
+// the end. Kubernetes does not check it.
 type evictionRequestValidator struct{ reviews reviewer }
 
-// Handle asks the API server what the author may do. A review that fails is not a yes.
+// Handle denies the request of an author who may not delete the pod.
 func (v evictionRequestValidator) Handle(ctx context.Context, request admission.Request) admission.Response {
-	asked := &lifecyclev1alpha1.EvictionRequest{}
-	if err := json.Unmarshal(request.Object.Raw, asked); err != nil {
+	requested := &lifecyclev1alpha1.EvictionRequest{}
+	if err := json.Unmarshal(request.Object.Raw, requested); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("read the EvictionRequest: %w", err))
 	}
-	if asked.Spec.Target.Pod == nil || asked.Spec.Intent != lifecyclev1alpha1.EvictionRequestIntentEviction {
+	if requested.Spec.Target.Pod == nil || requested.Spec.Intent != lifecyclev1alpha1.EvictionRequestIntentEviction {
 		return admission.Allowed("")
 	}
-	pod := asked.Spec.Target.Pod.Name
-	allowed, why, err := v.reviews.may(ctx, request.UserInfo, authorizationv1.ResourceAttributes{
-		Verb: "delete", Resource: "pods", Version: "v1", Namespace: request.Namespace, Name: pod,
+	pod := requested.Spec.Target.Pod.Name
+	return v.reviews.authorize(ctx, request, deletePod(request.Namespace, pod), func(why string) string {
+		message := fmt.Sprintf("user %q may not request the eviction of pod %s/%s, which requires the right to delete it", request.UserInfo.Username, request.Namespace, pod)
+		if why != "" {
+			message += ": " + why
+		}
+		return message
 	})
-	switch {
-	case err != nil:
-		return admission.Errored(http.StatusInternalServerError, err)
-	case allowed:
-		return admission.Allowed("")
-	}
-	message := fmt.Sprintf("user %q may not ask for the eviction of pod %s/%s, because that takes the right to delete it", request.UserInfo.Username, request.Namespace, pod)
-	if why != "" {
-		message += ": " + why
-	}
-	return admission.Denied(message)
 }

@@ -12,18 +12,18 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// cachedKinds are what answers are made of that may be a moment old.
+// cachedKinds are the kinds that responses read from the cache.
 func cachedKinds() []client.Object {
 	return []client.Object{
 		&corev1.Node{}, &corev1.Pod{}, &appsv1.ReplicaSet{}, &appsv1.Deployment{}, &v1alpha1.Evacuation{}, &v1alpha1.NodeMaintenance{},
 	}
 }
 
-// informers are the watches behind cachedKinds. A replica that does not lead runs no
-// controller that would start them, and the first request would wait for them.
+// informers are the watches of cachedKinds. A replica that does not lead has no controllers that
+// would start them.
 type informers map[string]cache.Informer
 
-// startInformers has the cache watch cachedKinds from its start on.
+// startInformers lets the cache watch cachedKinds from its start.
 func startInformers(objects cache.Cache) (informers, error) {
 	started := informers{}
 	for _, kind := range cachedKinds() {
@@ -36,11 +36,11 @@ func startInformers(objects cache.Cache) (informers, error) {
 	return started, nil
 }
 
-// synced returns an error that names what has not been read yet.
+// synced returns an error that names a kind that is not synced yet.
 func (i informers) synced() error {
 	for kind, informer := range i {
 		if !informer.HasSynced() {
-			return fmt.Errorf("the webhooks have not read every %s yet", kind)
+			return fmt.Errorf("the cache of %s is not synced yet", kind)
 		}
 	}
 	return nil

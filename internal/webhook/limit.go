@@ -11,27 +11,24 @@ import (
 )
 
 const (
-	// requestsAtOnce bounds how many requests for a path are worked on at the same time, and
-	// namespaceAtOnce how many for the same namespace. What one path writes may be asked of
-	// another one.
+	// requestsAtOnce bounds the concurrent requests of a path, and namespaceAtOnce those of a
+	// namespace. A request of one path may cause one of another path.
 	requestsAtOnce, namespaceAtOnce = 64, 16
-	// readsAtOnce bounds how many namespaces are read at the same time for their locks.
+	// readsAtOnce bounds the namespaces whose locks are read concurrently.
 	readsAtOnce = 4
-	// largestAnswer bounds, in bytes, what is read of an answer of the API server: of
-	// ordinary budgets, several thousand.
+	// largestAnswer bounds a response of the API server, in bytes: several thousand ordinary budgets.
 	largestAnswer = 8 << 20
-	// longestUserName and largestUser bound, in bytes, the name of who asks, and all that
-	// is said of them: it goes into reviews that we write, and into messages.
+	// longestUserName and largestUser bound the name and the other data of a user, in bytes, which
+	// go into reviews and messages.
 	longestUserName, largestUser = 1024, 256 << 10
-	// writesPerSecond and writesAtOnce bound what is written for those who ask.
+	// writesPerSecond and writesAtOnce bound the writes for callers.
 	writesPerSecond, writesAtOnce = 100, 1000
-	// longestAnswer is how long an answer may take: no API server waits longer for it.
+	// longestAnswer is the longest timeout of a webhook.
 	longestAnswer = 10 * time.Second
 )
 
-// answerWithin returns how long a request may take: three quarters of what its caller says
-// that it waits, so that the caller still hears why there is no better answer. Of an
-// eviction it would take silence for a yes.
+// answerWithin returns three quarters of the caller's timeout, so that the caller still receives a
+// refusal: it admits an eviction after a timeout.
 func answerWithin(request *http.Request) time.Duration {
 	waits, err := time.ParseDuration(request.URL.Query().Get("timeout"))
 	if err != nil || waits <= 0 {
@@ -40,39 +37,38 @@ func answerWithin(request *http.Request) time.Duration {
 	return min(waits, longestAnswer) * 3 / 4
 }
 
-// limited answers a request as soon as the limit of its namespace allows, and with refuse if
-// that takes too long.
+// limited handles a request as soon as the limit allows, and refuses it after the timeout.
 type limited struct {
 	admission.Handler
 	limit  *namespaceLimit
 	refuse refusal
 }
 
-// refusal answers what cannot be looked at, and says why.
+// refusal is the response to a request that cannot be handled.
 type refusal func(why string) admission.Response
 
-// Handle is an admission.Handler.
+// Handle implements admission.Handler.
 func (l limited) Handle(ctx context.Context, request admission.Request) admission.Response {
 	done, err := l.limit.take(ctx, request.Namespace)
 	if err != nil {
-		return l.refuse("too many admission requests are being answered already, try again")
+		return l.refuse("too many concurrent admission requests, try again")
 	}
 	defer done()
 	return l.Handler.Handle(ctx, request)
 }
 
-// bounded answers nobody of whom too much is said.
+// bounded rejects users with too much data.
 type bounded struct{ admission.Handler }
 
-// Handle is an admission.Handler.
+// Handle implements admission.Handler.
 func (b bounded) Handle(ctx context.Context, request admission.Request) admission.Response {
 	if size := len(request.UserInfo.Username); size > longestUserName {
 		return admission.Errored(http.StatusRequestEntityTooLarge,
-			fmt.Errorf("the user name has %d bytes, and Ebbtide answers users with names of at most %d", size, longestUserName))
+			fmt.Errorf("the user name has %d bytes, more than the supported %d", size, longestUserName))
 	}
 	if size := sizeOf(request.UserInfo); size > largestUser {
 		return admission.Errored(http.StatusRequestEntityTooLarge,
-			fmt.Errorf("groups and extra fields of user %q have %d bytes, and Ebbtide reviews at most %d", request.UserInfo.Username, size, largestUser))
+			fmt.Errorf("groups and extra fields of user %q have %d bytes, more than the supported %d", request.UserInfo.Username, size, largestUser))
 	}
 	return b.Handler.Handle(ctx, request)
 }

@@ -15,10 +15,9 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// locks reads which budgets of a namespace are locked, from the API server: a lock counts
-// from the moment it is written, and a cache may be behind for as long as its watch is cut
-// off. Evictions share a read, if it began after they came. So one namespace has one read
-// under way and one that waits, whoever evicts how many of its pods.
+// locks reads the locked budgets of a namespace from the API server, as a cache may be stale. Evictions
+// share a read that began after they arrived, so each namespace has at most one running and one waiting
+// read.
 type locks struct {
 	live  client.Reader
 	limit *namespaceLimit
@@ -29,33 +28,33 @@ func newLocks(live client.Reader) *locks {
 	return &locks{live: live, limit: newNamespaceLimit(1, readsAtOnce)}
 }
 
-// of returns the budgets of the namespace that bear a lock, to be read only.
+// of returns the locked budgets of a namespace, which are read-only.
 //
-// Errors: the budgets could not be read, are too large, or the context has ended.
+// Errors: the budgets could not be read or are too large.
 func (l *locks) of(ctx context.Context, namespace string) ([]*policyv1.PodDisruptionBudget, error) {
 	shared := l.reads.DoChan(namespace, func() (any, error) {
 		ctx, cancel := shareable(ctx)
 		defer cancel()
 		done, err := l.limit.take(ctx, namespace)
 		if err != nil {
-			return nil, fmt.Errorf("list the disruption budgets: %w", err)
+			return nil, fmt.Errorf("list poddisruptionbudgets: %w", err)
 		}
 		defer done()
-		// Who comes from now on may know of a lock that this read misses.
+		// Later evictions need a new read.
 		l.reads.Forget(namespace)
 		return l.read(ctx, namespace)
 	})
 	select {
 	case <-ctx.Done():
-		return nil, fmt.Errorf("list the disruption budgets: %w", ctx.Err())
+		return nil, fmt.Errorf("list poddisruptionbudgets: %w", ctx.Err())
 	case result := <-shared:
 		locked, _ := result.Val.([]*policyv1.PodDisruptionBudget)
 		return locked, result.Err
 	}
 }
 
-// shareable returns a context that ends when the caller's would have ended, and not with
-// the caller. client-go would log each answer that is too large as an error.
+// shareable returns a context with the caller's deadline that outlives the caller. It has no logger, as
+// client-go logs each response that is too large.
 func shareable(ctx context.Context) (context.Context, context.CancelFunc) {
 	alone := logr.NewContext(context.WithoutCancel(ctx), logr.Discard())
 	if deadline, bounded := ctx.Deadline(); bounded {
@@ -70,13 +69,13 @@ func (l *locks) read(ctx context.Context, namespace string) ([]*policyv1.PodDisr
 	list := &policyv1.PodDisruptionBudgetList{}
 	if err := l.live.List(ctx, list, client.InNamespace(namespace)); err != nil {
 		if over := (*http.MaxBytesError)(nil); errors.As(err, &over) {
-			return nil, fmt.Errorf("the budgets of namespace %s have more than %d bytes: remove annotations from them, or budgets", namespace, over.Limit)
+			return nil, fmt.Errorf("the PodDisruptionBudgets of namespace %s have more than %d bytes; remove annotations or budgets", namespace, over.Limit)
 		}
-		return nil, fmt.Errorf("list the disruption budgets: %w", err)
+		return nil, fmt.Errorf("list poddisruptionbudgets: %w", err)
 	}
 	var locked []*policyv1.PodDisruptionBudget
 	for i := range list.Items {
-		// A copy does not keep the others in memory.
+		// A copy lets the others be freed.
 		if _, bears := list.Items[i].Annotations[v1alpha1.LockAnnotation]; bears {
 			locked = append(locked, kube.StripBudget(&list.Items[i]))
 		}
@@ -84,10 +83,10 @@ func (l *locks) read(ctx context.Context, namespace string) ([]*policyv1.PodDisr
 	return locked, nil
 }
 
-// boundedTransport reads at most largestAnswer of each answer.
+// boundedTransport reads at most largestAnswer of each response.
 type boundedTransport struct{ http.RoundTripper }
 
-// RoundTrip is that of an http.RoundTripper.
+// RoundTrip implements http.RoundTripper.
 func (b boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := b.RoundTripper.RoundTrip(request)
 	if err == nil {

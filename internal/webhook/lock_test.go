@@ -132,7 +132,7 @@ func TestAnEvictionWaitsIfBudgetsAreNotReadInTime(t *testing.T) {
 		first, second := evicts(t, gate, "attacked"), evicts(t, gate, "attacked")
 		time.Sleep(1500 * time.Millisecond)
 		synctest.Wait()
-		const want = "the budgets and evacuators of pod web could not be found, try again: list the disruption budgets: context deadline exceeded"
+		const want = "cannot read the PodDisruptionBudgets and evacuators of pod web, try again: list poddisruptionbudgets: context deadline exceeded"
 		for _, one := range []chan admission.Response{first, second} {
 			if answer := <-one; answer.Allowed || answer.Result.Code != http.StatusTooManyRequests || answer.Result.Message != want {
 				t.Errorf("allowed %v, answer %+v; want 429 and %q", answer.Allowed, answer.Result, want)

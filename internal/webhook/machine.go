@@ -20,13 +20,12 @@ import (
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=clusters,verbs=get
 
-// machineValidator keeps hooks as they were when the deletion of a Machine began,
-// and lets nobody have objects deleted with a Machine who may not delete them.
+// machineValidator keeps the hooks of a Machine that is being deleted, and requires the right to
+// delete the objects that are deleted with a Machine.
 type machineValidator struct{ reviews reviewer }
 
-// Handle refuses a new Machine whose parts its author may not delete, and a change of
-// hooks during the deletion. It warns of what a Machine will wait for and of hooks
-// that nobody will understand.
+// Handle denies a new Machine whose parts its author may not delete, and a change of hooks during the
+// deletion. It warns of unknown hooks and of what the Machine will wait for.
 func (v machineValidator) Handle(ctx context.Context, request admission.Request) admission.Response {
 	change, err := v.observe(ctx, request)
 	if err != nil {
@@ -46,7 +45,7 @@ func (v machineValidator) observe(ctx context.Context, request admission.Request
 	if err != nil || request.Operation != admissionv1.Create {
 		return change, err
 	}
-	// A cache may not have a Cluster yet that came just before its Machines.
+	// A cache may not have a Cluster that was created just before its Machines.
 	cluster := types.NamespacedName{Namespace: change.New.Namespace, Name: change.New.Spec.ClusterName}
 	err = v.reviews.client.Get(ctx, cluster, &v1alpha1.Cluster{})
 	if client.IgnoreNotFound(err) != nil {
@@ -62,14 +61,14 @@ func (v machineValidator) observe(ctx context.Context, request admission.Request
 	return change, nil
 }
 
-// complete finds out what a part is and whether the user may delete it. A kind
-// that is not known yet has the resource by then that its contract demands.
+// complete finds the resource of a part and whether the user may delete it. The resource of an
+// unknown kind is guessed as its contract requires.
 func (v machineValidator) complete(ctx context.Context, user authenticationv1.UserInfo, namespace string, part *validate.MachinePart) error {
 	kind := schema.FromAPIVersionAndKind(part.Ref.APIVersion, part.Ref.Kind)
 	mapper := v.reviews.client.RESTMapper()
 	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if part.Unknown = apimeta.IsNoMatchError(err); part.Unknown {
-		// In another version it is the same objects, and the version can be changed.
+		// Another version has the same objects.
 		mapping, err = mapper.RESTMapping(kind.GroupKind())
 	}
 	switch {

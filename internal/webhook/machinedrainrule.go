@@ -10,14 +10,13 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/validate"
 )
 
-// machineDrainRuleValidator finds in a rule what its CRD cannot.
+// machineDrainRuleValidator validates what the CRD of a rule cannot.
 type machineDrainRuleValidator struct {
-	// home is the namespace whose rules NodeMaintenances obey.
+	// home is the namespace of the rules that NodeMaintenances use.
 	home string
 }
 
-// Handle refuses a rule that a drain could not understand, and warns of one that
-// may do less than its author thinks.
+// Handle rejects an invalid rule, and warns of one that may select less than intended.
 func (v machineDrainRuleValidator) Handle(_ context.Context, request admission.Request) admission.Response {
 	_, rule, err := decodeChange[v1alpha1.MachineDrainRule](request)
 	if err != nil {

@@ -27,24 +27,25 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// reviewsAtOnce is how many nodes are reviewed at the same time.
-const reviewsAtOnce = 32
+const (
+	// reviewsAtOnce bounds the nodes that are reviewed concurrently.
+	reviewsAtOnce = 32
+	// othersWithin bounds the read of other NodeMaintenances, which only serve warnings.
+	othersWithin = time.Second
+	// maxUser bounds the recorded name of a user, in bytes.
+	maxUser = 256
+)
 
-// othersWithin is how long a request waits to hear of other NodeMaintenances.
-const othersWithin = time.Second
-
-// maintenanceDefaulter writes the default entries into the drain plan of a new
-// NodeMaintenance, so that its reader sees what will happen.
+// maintenanceDefaulter completes the drain plan of a new NodeMaintenance, so that it shows all waves.
 type maintenanceDefaulter struct{}
 
-// Handle completes the plan of a new NodeMaintenance. It also completes that of
-// a changed one if it becomes the old one by that: who applies the same manifest
-// again has not changed the plan, which is immutable. And it puts the finalizer on
-// what is acted on, which the controller would have to write otherwise.
+// Handle completes the plan of a new NodeMaintenance, or of a changed one whose completed plan is the
+// old one: the plan is immutable, and a manifest may be applied again. It also adds the finalizer, which
+// saves the controller a write.
 func (maintenanceDefaulter) Handle(_ context.Context, request admission.Request) admission.Response {
 	before, after, err := decodeMaintenances(request)
 	if err != nil || slices.ContainsFunc(after.Spec.DrainPlan, isNull) {
-		// The schema, which the API server checks next, says better what is wrong.
+		// The schema, which is checked next, has the better error.
 		return admission.Allowed("")
 	}
 	operations := append(finalizer(after), startedBy(before, after, request.UserInfo.Username)...)
@@ -55,14 +56,10 @@ func (maintenanceDefaulter) Handle(_ context.Context, request admission.Request)
 	return admission.Patched("", operations...)
 }
 
-// maxUser is how many bytes of the name of a user are kept.
-const maxUser = 256
-
-// startedBy notes who began a maintenance, and keeps what was noted.
+// startedBy records the user who started a maintenance, and keeps the record.
 func startedBy(before, after *v1alpha1.NodeMaintenance, user string) []jsonpatch.Operation {
 	noted, wanted := after.Annotations[v1alpha1.StartedByAnnotation], excerpt.Line(user, maxUser)
-	begins := after.Spec.Stage == v1alpha1.StageCordon || after.Spec.Stage == v1alpha1.StageDrain
-	if before != nil && (!begins || before.Spec.Stage == after.Spec.Stage) {
+	if before != nil && (!holdsNodes(after) || before.Spec.Stage == after.Spec.Stage) {
 		wanted = before.Annotations[v1alpha1.StartedByAnnotation]
 	}
 	switch {
@@ -78,11 +75,15 @@ func startedBy(before, after *v1alpha1.NodeMaintenance, user string) []jsonpatch
 
 var startedByPath = "/metadata/annotations/" + strings.ReplaceAll(v1alpha1.StartedByAnnotation, "/", "~1")
 
+// holdsNodes reports whether the stage of a maintenance holds nodes.
+func holdsNodes(m *v1alpha1.NodeMaintenance) bool {
+	return m.Spec.Stage == v1alpha1.StageCordon || m.Spec.Stage == v1alpha1.StageDrain
+}
+
 // finalizer adds the finalizer to a maintenance that holds nodes.
 func finalizer(m *v1alpha1.NodeMaintenance) []jsonpatch.Operation {
-	holds := m.Spec.Stage == v1alpha1.StageCordon || m.Spec.Stage == v1alpha1.StageDrain
 	switch {
-	case !holds, m.DeletionTimestamp != nil, slices.Contains(m.Finalizers, v1alpha1.MaintenanceCompletionFinalizer):
+	case !holdsNodes(m), m.DeletionTimestamp != nil, slices.Contains(m.Finalizers, v1alpha1.MaintenanceCompletionFinalizer):
 		return nil
 	case len(m.Finalizers) == 0:
 		return []jsonpatch.Operation{jsonpatch.NewOperation("add", "/metadata/finalizers", []string{v1alpha1.MaintenanceCompletionFinalizer})}
@@ -91,8 +92,8 @@ func finalizer(m *v1alpha1.NodeMaintenance) []jsonpatch.Operation {
 	}
 }
 
-// insertions make the full plan of a plan and leave alone what its author wrote:
-// a label without a value would get an empty one, and not be refused any more.
+// insertions completes a plan without rewriting its entries: a label without a value would become an
+// empty one, which is valid.
 func insertions(plan, full []v1alpha1.DrainPlanEntry) (operations []jsonpatch.Operation) {
 	if len(plan) == 0 && len(full) > 0 {
 		return []jsonpatch.Operation{jsonpatch.NewOperation("add", "/spec/drainPlan", full)}
@@ -107,19 +108,18 @@ func insertions(plan, full []v1alpha1.DrainPlanEntry) (operations []jsonpatch.Op
 	return operations
 }
 
-// isNull is true for an entry that is null in JSON: any other has got a type from
-// the schema by now.
+// isNull reports whether an entry is null in JSON; others have a type by the schema.
 func isNull(entry v1alpha1.DrainPlanEntry) bool { return entry.PodType == "" }
 
-// maintenanceValidator lets nobody drain a node who may not delete it.
+// maintenanceValidator requires the right to delete the drained nodes.
 type maintenanceValidator struct {
 	reader  client.Reader
 	reviews reviewer
 	now     kube.Now
 }
 
-// Handle refuses a change by somebody who may not delete every node that is
-// selected before or after it, and warns of what its author may not have meant.
+// Handle denies a change by a user who may not delete every node that is selected before or after it, and
+// warns of likely mistakes.
 func (v maintenanceValidator) Handle(ctx context.Context, request admission.Request) admission.Response {
 	change, err := v.observe(ctx, request)
 	if err != nil {
@@ -144,7 +144,7 @@ func (v maintenanceValidator) observe(ctx context.Context, request admission.Req
 	}
 	change.Now = v.now.Earliest()
 	nodes := &corev1.NodeList{}
-	// They are only read, and the manager's own writes do not change what matches.
+	// They are read-only, and the manager's own writes do not change what matches.
 	if err := v.reader.List(ctx, nodes, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
 		return change, fmt.Errorf("list nodes: %w", err)
 	}
@@ -152,20 +152,14 @@ func (v maintenanceValidator) observe(ctx context.Context, request admission.Req
 		change.Nodes = append(change.Nodes, &nodes.Items[i])
 	}
 	if change.Drains() {
-		change.Others, change.OthersUnknown = v.others(ctx)
+		limited, cancel := context.WithTimeout(ctx, othersWithin)
+		defer cancel()
+		change.Others, change.OthersUnknown = maintenances(limited, v.reader)
 	}
 	return change, nil
 }
 
-// others reads all NodeMaintenances. They are for warnings only, so nobody waits
-// for them for long.
-func (v maintenanceValidator) others(ctx context.Context) ([]*v1alpha1.NodeMaintenance, error) {
-	ctx, cancel := context.WithTimeout(ctx, othersWithin)
-	defer cancel()
-	return maintenances(ctx, v.reader)
-}
-
-// maintenances are all NodeMaintenances. They are only read.
+// maintenances returns all NodeMaintenances, which are read-only.
 func maintenances(ctx context.Context, reader client.Reader) ([]*v1alpha1.NodeMaintenance, error) {
 	list := &v1alpha1.NodeMaintenanceList{}
 	if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
@@ -174,8 +168,7 @@ func maintenances(ctx context.Context, reader client.Reader) ([]*v1alpha1.NodeMa
 	return kube.Pointers(list.Items), nil
 }
 
-// refusal asks for the whole cluster first, because most who maintain nodes may
-// delete any of them.
+// refusal reviews the right to delete all nodes first, which most users of maintenances have.
 func (v maintenanceValidator) refusal(ctx context.Context, request admission.Request, change validate.MaintenanceChange) (string, error) {
 	everywhere, why, err := v.reviews.may(ctx, request.UserInfo, deleteNode(""))
 	if err != nil || everywhere {
@@ -201,12 +194,12 @@ func (v maintenanceValidator) refusal(ctx context.Context, request admission.Req
 	return rights.Refusal(), nil
 }
 
-// deleteNode is the right to delete a node; without a name, every node.
+// deleteNode returns the right to delete a node; without a name, every node.
 func deleteNode(name string) authorizationv1.ResourceAttributes {
 	return authorizationv1.ResourceAttributes{Verb: "delete", Resource: "nodes", Version: "v1", Name: name}
 }
 
-// decodeMaintenances reads what was there and what is to be; nil is nothing.
+// decodeMaintenances reads the old and the new object; nil if there is none.
 func decodeMaintenances(request admission.Request) (before, after *v1alpha1.NodeMaintenance, err error) {
 	if request.Operation != admissionv1.Create {
 		if before, err = decodeMaintenance(request.OldObject); err != nil {
@@ -221,8 +214,7 @@ func decodeMaintenances(request admission.Request) (before, after *v1alpha1.Node
 	return before, after, nil
 }
 
-// decodeMaintenance leaves the status out: nobody shall be kept from deleting a
-// NodeMaintenance because of what somebody wrote there.
+// decodeMaintenance ignores the status, so that an invalid one does not prevent the deletion.
 func decodeMaintenance(object runtime.RawExtension) (*v1alpha1.NodeMaintenance, error) {
 	var read struct {
 		Metadata metav1.ObjectMeta            `json:"metadata"`

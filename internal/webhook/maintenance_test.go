@@ -64,7 +64,7 @@ func TestAReviewThatFailsIsNoYes(t *testing.T) {
 			UserInfo:  authenticationv1.UserInfo{Username: "jane"},
 			Object:    runtime.RawExtension{Raw: object},
 		}})
-	if response.Allowed || response.Result.Message != `review what user "jane" may do: the authorizer is away` {
+	if response.Allowed || response.Result.Message != `review the rights of user "jane": the authorizer is away` {
 		t.Errorf("answer %+v, want a refusal because nobody could be asked", response)
 	}
 }

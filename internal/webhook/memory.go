@@ -6,20 +6,18 @@ import (
 	"time"
 )
 
-// rememberedAtMost bounds how much a memory holds, whoever fills it.
+// rememberedAtMost bounds the entries of a memory.
 const rememberedAtMost = 50_000
 
-// memory is what is known for a while of those who call us. It takes a few dozen
-// bytes for each key, however long the key is, and never fails: what does not fit
-// in is not remembered.
+// memory is a bounded cache with expiry. It takes a few dozen bytes for each key of any length. A full
+// memory ignores new keys, so that made-up ones do not displace others.
 type memory[K comparable, V any] struct {
-	// lasts is how long something is remembered.
 	lasts time.Duration
 	seed  maphash.Seed
 
 	mu    sync.Mutex
 	known map[uint64]memo[V]
-	// swept is when what is too old was last dropped.
+	// swept is the time of the last removal of expired entries.
 	swept time.Time
 }
 
@@ -32,7 +30,7 @@ func newMemory[K comparable, V any](lasts time.Duration) *memory[K, V] {
 	return &memory[K, V]{lasts: lasts, seed: maphash.MakeSeed(), known: map[uint64]memo[V]{}}
 }
 
-// recall returns what is remembered of the key; its zero value if nothing is.
+// recall returns the value of a key, or the zero value.
 func (m *memory[K, V]) recall(key K, now time.Time) V {
 	hash := maphash.Comparable(m.seed, key)
 	m.mu.Lock()
@@ -44,7 +42,7 @@ func (m *memory[K, V]) recall(key K, now time.Time) V {
 	return nothing
 }
 
-// note remembers a value from now on.
+// note sets the value of a key.
 func (m *memory[K, V]) note(key K, value V, now time.Time) {
 	hash := maphash.Comparable(m.seed, key)
 	m.mu.Lock()
@@ -52,8 +50,7 @@ func (m *memory[K, V]) note(key K, value V, now time.Time) {
 	m.keep(hash, memo[V]{value, now})
 }
 
-// first returns true if nothing was remembered of the key, and remembers the value:
-// of several who ask at once one is the first. A memory that is full knows nobody.
+// first sets the value of a new key, and reports whether it did.
 func (m *memory[K, V]) first(key K, value V, now time.Time) bool {
 	hash := maphash.Comparable(m.seed, key)
 	m.mu.Lock()
@@ -64,7 +61,7 @@ func (m *memory[K, V]) first(key K, value V, now time.Time) bool {
 	return m.keep(hash, memo[V]{value, now})
 }
 
-// forget drops what is remembered of the key.
+// forget removes a key.
 func (m *memory[K, V]) forget(key K) {
 	hash := maphash.Comparable(m.seed, key)
 	m.mu.Lock()
@@ -72,7 +69,7 @@ func (m *memory[K, V]) forget(key K) {
 	delete(m.known, hash)
 }
 
-// keep returns false if there is no room. It looks for room once a minute.
+// keep returns false if the memory is full. It removes expired entries once a minute.
 func (m *memory[K, V]) keep(hash uint64, latest memo[V]) bool {
 	if latest.since.Sub(m.swept) > min(m.lasts, time.Minute) {
 		for other, last := range m.known {

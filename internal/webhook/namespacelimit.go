@@ -7,9 +7,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// namespaceLimit bounds how many requests are answered at a time, for each namespace and in
-// all. The others wait in the order in which they came. A namespace with many in its queue has at most its
-// share of the common one, so it delays no other namespace by more than that.
+// namespaceLimit bounds concurrent requests, for each namespace and in total. Others wait in order. A
+// namespace takes at most its share, so it delays other namespaces by no more than that.
 type namespaceLimit struct {
 	each int64
 	all  *semaphore.Weighted
@@ -18,7 +17,7 @@ type namespaceLimit struct {
 	queues map[string]*queue
 }
 
-// queue is that of one namespace. It is dropped when nobody is in it.
+// queue is that of one namespace. It is dropped when it is empty.
 type queue struct {
 	*semaphore.Weighted
 	users int

@@ -65,7 +65,7 @@ func TestANamespaceTakesNoTurnsOfAnother(t *testing.T) {
 		time.Sleep(500 * time.Millisecond)
 		last := c.ask("attacked", "web")
 		time.Sleep(500 * time.Millisecond)
-		c.wants(first, "who has waited for a second", "too many admission requests are being answered already, try again")
+		c.wants(first, "who has waited for a second", "too many concurrent admission requests, try again")
 		close(c.held)
 		c.wants(last, "who has waited for half a second", "")
 		if left := len(c.handler.limit.queues); left != 0 {

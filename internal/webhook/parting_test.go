@@ -75,7 +75,7 @@ func newParting(t *testing.T) (address string, end context.CancelFunc, ended cha
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.register("/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("admitted")) }))
+	server.server.Register("/", server.answer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("admitted")) })))
 	ctx, end := context.WithCancel(context.Background())
 	t.Cleanup(end)
 	ended = make(chan error, 1)

@@ -7,16 +7,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 )
 
-// readiness is whether the API server can call us: the server listens and shows a certificate,
-// and what answers are made of has been read. Whether the API server trusts the certificate the
-// manager cannot see: helm test does. Once it was ready it stays so.
+// readiness checks that the server listens with a certificate and that the caches are synced. Once
+// ready it stays so. Only helm test can check that the API server trusts the certificate.
 type readiness struct {
 	informers informers
 	listens   healthz.Checker
 	reached   atomic.Bool
 }
 
-// check is a healthz.Checker.
+// check implements healthz.Checker.
 func (r *readiness) check(request *http.Request) error {
 	if r.reached.Load() {
 		return nil

@@ -16,7 +16,7 @@ func (unsynced) HasSynced() bool { return false }
 func TestAReplicaIsReadyWhenItHasReadWhatAnswersAreMadeOf(t *testing.T) {
 	t.Parallel()
 	ready := &readiness{informers: informers{"*v1.Pod": unsynced{}}}
-	const want = "the webhooks have not read every *v1.Pod yet"
+	const want = "the cache of *v1.Pod is not synced yet"
 	if err := ready.check(httptest.NewRequest("GET", "/readyz", nil)); err == nil || err.Error() != want {
 		t.Errorf("error %v, want %q", err, want)
 	}

@@ -8,31 +8,28 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
-	policyv1 "k8s.io/api/policy/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// responders knows who moves pods for EvictionRequests, while the API server serves those.
-// Where it does not there is no watch of them, and nobody is held up. Nil knows of none.
+// responders finds the active responder of a pod while the API server serves EvictionRequests. Nil finds
+// none.
 type responders struct {
 	cached client.Reader
-	// asked says whether the API is served, and whether that is known.
+	// asked returns whether the API is served, and whether that is known.
 	asked func() (served, known bool)
 
 	mu sync.RWMutex
-	// read is true while the cache has all Evictions, since when it had them.
+	// read is true while the cache is synced; since is the time of its last change.
 	read  bool
 	since time.Time
 }
 
-// addResponders has every replica watch Evictions while they are served; nil if they are not to
-// be asked for at all.
+// addResponders watches Evictions in every replica while they are served; nil without served.
 func addResponders(cached client.Reader, objects cache.Cache, served *kube.Served) *responders {
 	if served == nil {
 		return nil
@@ -44,7 +41,7 @@ func addResponders(cached client.Reader, objects cache.Cache, served *kube.Serve
 			return fmt.Errorf("watch Evictions for the webhooks: %w", err)
 		}
 		r.reads(ctx.Err() == nil)
-		// The watch ends behind us: who read then would begin another one.
+		// A read after the end would start another watch.
 		defer r.reads(false)
 		<-ctx.Done()
 		return nil
@@ -58,26 +55,23 @@ func (r *responders) reads(read bool) {
 	r.read, r.since = read, time.Now()
 }
 
-// The right to list Evictions is given with those of internal/controller/evictor, with the
-// chart's evictionRequests.enabled only.
-
-// of returns who moves a pod. What cannot be read is not nobody.
+// of returns the active responder of a pod. Its right to list Evictions is that of
+// internal/controller/evictor.
 func (r *responders) of(ctx context.Context, pod *corev1.Pod, now time.Time) evacuation.Responding {
-	// Most pods name none.
 	if r == nil || len(pod.Spec.EvictionResponders) == 0 {
 		return evacuation.Responding{}
 	}
 	served, known := r.asked()
 	switch {
 	case !known:
-		return evacuation.Responding{Unknown: "the API server has not said yet whether it serves EvictionRequests"}
+		return evacuation.Responding{Unknown: "the API server has not reported yet whether it serves EvictionRequests"}
 	case !served:
 		return evacuation.Responding{}
 	}
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if !r.read {
-		return evacuation.Responding{Unknown: "the Evictions of lifecycle.k8s.io have not been read yet"}
+		return evacuation.Responding{Unknown: "the cache of Evictions of lifecycle.k8s.io is not synced yet"}
 	}
 	list := &lifecyclev1alpha1.EvictionList{}
 	err := r.cached.List(ctx, list, client.InNamespace(pod.Namespace), client.MatchingFields{kube.EvictionPodField: string(pod.UID)},
@@ -86,15 +80,9 @@ func (r *responders) of(ctx context.Context, pod *corev1.Pod, now time.Time) eva
 		return evacuation.Responding{Unknown: "list its Evictions of lifecycle.k8s.io: " + err.Error()}
 	}
 	if time.Since(r.since) < evictionrequest.HeartbeatEvery {
-		// Responders of ours may have been silent because they were away with us.
+		// Our own responders may have been silent because the manager was down.
 		now = time.Time{}
 	}
 	holder := evictionrequest.HolderOf(pod, kube.Pointers(list.Items), now)
 	return evacuation.Responding{Eviction: holder.Eviction, Responder: holder.Responder, Says: holder.Says}
-}
-
-// asResponder is the responder that an eviction says to be from; empty if it says nothing. Who
-// says so without being it is not held up by that responder's turn, and by all else.
-func asResponder(eviction *policyv1.Eviction) string {
-	return eviction.Annotations[v1alpha1.EvictionRequestAnnotation]
 }

@@ -87,11 +87,11 @@ func TestWhatIsKnownOfResponders(t *testing.T) {
 		"it is the evictor of Ebbtide":    {&responders{asked: served, read: true}, nobody, "true", turn},
 		"nobody is to ask":                {nil, broken, "", ""},
 		"the API is not served":           {&responders{asked: notServed}, broken, "", ""},
-		"nobody knows whether it is":      {&responders{asked: notAsked}, nobody, "", "the API server has not said yet whether it serves EvictionRequests; try again"},
-		"it was not read yet":             {&responders{asked: served}, nobody, "", "the Evictions of lifecycle.k8s.io have not been read yet; try again"},
+		"nobody knows whether it is":      {&responders{asked: notAsked}, nobody, "", "the API server has not reported yet whether it serves EvictionRequests; try again"},
+		"it was not read yet":             {&responders{asked: served}, nobody, "", "the cache of Evictions of lifecycle.k8s.io is not synced yet; try again"},
 		"it cannot be read":               {&responders{asked: served, read: true}, broken, "", "list its Evictions of lifecycle.k8s.io: no cache; try again"},
 		"not even by the responder":       {&responders{asked: served, read: true}, broken, leading, "list its Evictions of lifecycle.k8s.io: no cache; try again"},
-		"the evictor, and nobody can say": {&responders{asked: notAsked}, nobody, "true", "the API server has not said yet whether it serves EvictionRequests; try again"},
+		"the evictor, and nobody can say": {&responders{asked: notAsked}, nobody, "true", "the API server has not reported yet whether it serves EvictionRequests; try again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,25 +1,26 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 
 	"golang.org/x/sync/errgroup"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
-// reviewer asks the API server what somebody may do. Its client reads and writes
-// without a cache: there is nothing to list about reviews.
+// reviewer reviews the rights of users by the API server, with a client without a cache.
 type reviewer struct{ client client.Client }
 
-// may returns true if the user may do this. Otherwise why is what the authorizer
-// says about it, which may be nothing.
+// may reports whether the user may do this; if not, why is the authorizer's reason or empty.
 //
-// Errors: the review failed; that is not a yes.
+// Errors: the review failed, which does not allow anything.
 func (r reviewer) may(ctx context.Context, user authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (allowed bool, why string, err error) {
 	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
 	for key, values := range user.Extra {
@@ -29,19 +30,25 @@ func (r reviewer) may(ctx context.Context, user authenticationv1.UserInfo, what 
 		ResourceAttributes: &what, User: user.Username, Groups: user.Groups, UID: user.UID, Extra: extra,
 	}}
 	if err := r.client.Create(ctx, review); err != nil {
-		return false, "", fmt.Errorf("review what user %q may do: %w", user.Username, err)
+		return false, "", fmt.Errorf("review the rights of user %q: %w", user.Username, err)
 	}
 	status := &review.Status
-	if status.Reason == "" {
-		status.Reason = status.EvaluationError
-	}
-	return status.Allowed && !status.Denied, status.Reason, nil
+	return status.Allowed && !status.Denied, cmp.Or(status.Reason, status.EvaluationError), nil
 }
 
-// refused returns those of the nodes that the user may not delete, in order. All
-// are reviewed at the same time.
-//
-// Errors: a review failed.
+// authorize denies the request of a user who may not do this, with the message of refusal.
+func (r reviewer) authorize(ctx context.Context, request admission.Request, what authorizationv1.ResourceAttributes, refusal func(why string) string) admission.Response {
+	allowed, why, err := r.may(ctx, request.UserInfo, what)
+	switch {
+	case err != nil:
+		return admission.Errored(http.StatusInternalServerError, err)
+	case !allowed:
+		return admission.Denied(refusal(why))
+	}
+	return admission.Allowed("")
+}
+
+// refused returns the nodes that the user may not delete, in order. They are reviewed concurrently.
 func (r reviewer) refused(ctx context.Context, user authenticationv1.UserInfo, nodes []string) ([]string, error) {
 	allowed := make([]bool, len(nodes))
 	group, ctx := errgroup.WithContext(ctx)

@@ -12,24 +12,23 @@ import (
 )
 
 const (
-	// smallReview is the size of the largest small review, in bytes, and smallAtOnce the
-	// number of small reviews at a time. API servers call no more at a time than they answer
-	// requests.
+	// smallReview is the size of the largest small review, in bytes, and smallAtOnce bounds the
+	// concurrent ones.
 	smallReview, smallAtOnce = 32 << 10, 1024
-	// largestReview is the size, in bytes, from which a review is not read, and
-	// largeAtOnce the size of all large ones at a time.
+	// largestReview is the size of the smallest rejected review, in bytes, and largeAtOnce bounds
+	// the total size of concurrent large ones.
 	largestReview, largeAtOnce = 7 << 20, 16 << 20
 )
 
-// reviewMemory bounds the memory that reviews take. Large ones take none from small ones.
+// reviewMemory bounds the memory of reviews, separately for small and large ones.
 type reviewMemory struct{ small, large *semaphore.Weighted }
 
 func newReviewMemory() *reviewMemory {
 	return &reviewMemory{semaphore.NewWeighted(smallAtOnce), semaphore.NewWeighted(largeAtOnce)}
 }
 
-// take returns a function that frees the memory of a review of this size; nil if there is
-// none left. It does not wait: a review that is not read blocks the others on its connection.
+// take returns a function that frees the memory of a review of this size; nil if none is left. It
+// does not wait, as an unread review blocks the others on its connection.
 func (r *reviewMemory) take(size int64) (done func()) {
 	of, weight := r.small, int64(1)
 	if size > smallReview {
@@ -41,24 +40,24 @@ func (r *reviewMemory) take(size int64) (done func()) {
 	return func() { of.Release(weight) }
 }
 
-// reviewLimit handles the reviews for which there is memory and rejects the others. An API
-// server that gets no answer admits an eviction.
+// reviewLimit rejects reviews for which there is no memory. Without a response, the API server would
+// admit an eviction.
 type reviewLimit struct {
 	http.Handler
 	memory *reviewMemory
 	refuse refusal
 }
 
-// ServeHTTP is an http.Handler.
+// ServeHTTP implements http.Handler.
 func (l reviewLimit) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	// API servers say how large a review is.
+	// API servers always send the length.
 	if size := request.ContentLength; size < 0 || size >= largestReview {
-		l.reject(w, request, fmt.Sprintf("the admission review is larger than %d MiB, and Ebbtide does not read it", largestReview>>20))
+		l.reject(w, request, fmt.Sprintf("the admission review is larger than the supported %d MiB", largestReview>>20))
 		return
 	}
 	done := l.memory.take(request.ContentLength)
 	if done == nil {
-		l.reject(w, request, "too many admission reviews are being read already, try again")
+		l.reject(w, request, "too many concurrent admission reviews, try again")
 		return
 	}
 	defer done()
@@ -70,12 +69,11 @@ func (l reviewLimit) reject(w http.ResponseWriter, request *http.Request, why st
 	answer.UID = uidOf(request.Body)
 	review := admissionv1.AdmissionReview{Response: &answer.AdmissionResponse}
 	review.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind("AdmissionReview"))
-	// Who does not read the answer has gone.
+	// An error means that the caller has gone.
 	_ = json.NewEncoder(w).Encode(review)
 }
 
-// uidOf reads the UID of a review from its first bytes, where API servers write it; it is
-// empty if it is not there.
+// uidOf reads the UID of a review from its first bytes, where API servers write it; empty if missing.
 func uidOf(review io.Reader) types.UID {
 	tokens := json.NewDecoder(io.LimitReader(review, 4<<10))
 	for {

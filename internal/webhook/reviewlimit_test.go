@@ -58,7 +58,7 @@ func TestAReviewForWhichThereIsNoRoomIsRefused(t *testing.T) {
 		<-inside
 	}
 	defer close(held)
-	const full, large = "too many admission reviews are being read already, try again", "the admission review is larger than 7 MiB, and Ebbtide does not read it"
+	const full, large = "too many concurrent admission reviews, try again", "the admission review is larger than the supported 7 MiB"
 	for name, test := range map[string]struct {
 		size  int
 		limit reviewLimit

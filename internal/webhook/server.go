@@ -13,14 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// parting is how long a server that is to end answers on, closing each connection with
-// its answer. An API server writes on connections that it has kept, and neither asks
-// again nor asks somebody else if one is closed in the moment in which it writes; by then
-// it has none left that it uses.
+// parting is how long a stopping server still responds, closing each connection. An API server that
+// writes on a closed kept connection does not retry; after parting it has none left.
 const parting = 3 * time.Second
 
-// Server answers the API server. It is not run by the manager, which releases the Lease
-// of its leader only when all that it runs has ended: parting would delay the next leader.
+// Server serves the webhooks. The manager does not run it, as parting would delay the release of the
+// leader's Lease.
 type Server struct {
 	server webhook.Server
 	ending atomic.Bool
@@ -36,7 +34,7 @@ func newServer(options Options) (*Server, error) {
 	}
 	port, err := strconv.Atoi(text)
 	if err != nil {
-		return nil, fmt.Errorf("address of the webhooks %s: the port must be a number", options.Address)
+		return nil, fmt.Errorf("address of the webhooks %s: invalid port", options.Address)
 	}
 	return &Server{server: webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){func(config *tls.Config) {
 		config.MinVersion = tls.VersionTLS13
@@ -45,21 +43,15 @@ func newServer(options Options) (*Server, error) {
 	}}})}, nil
 }
 
-// register has the handler answer under the path.
-func (s *Server) register(path string, handler http.Handler) {
-	s.server.Register(path, s.answer(handler))
-}
-
-// answer has a handler answer while the caller waits: who has been heard is answered also
-// when the manager is to end, since a look at the API server that is broken off would be a
-// refusal.
+// answer bounds a handler by the caller's timeout. A request is completed even if the manager stops,
+// as an interrupted read of the API server would be a refusal.
 func (s *Server) answer(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		if s.ending.Load() {
 			w.Header().Set("Connection", "close")
 		}
 		within := answerWithin(request)
-		// A caller that drips would take memory for as long as it likes.
+		// A slow body would take memory.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(within))
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(request.Context()), within)
 		defer cancel()
@@ -72,9 +64,7 @@ func (s *Server) answer(handler http.Handler) http.Handler {
 	})
 }
 
-// Serve answers until the context ends, and then for 3 s more.
-//
-// Errors: the address cannot be listened on.
+// Serve responds until the context ends, and for parting afterwards.
 func (s *Server) Serve(ctx context.Context) error {
 	serving, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()

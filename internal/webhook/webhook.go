@@ -21,36 +21,30 @@ import (
 
 // Options configures the webhooks.
 type Options struct {
-	// Surge says which Deployments surge.
+	// Surge selects the Deployments that surge.
 	Surge surge.Mode
-	// Address is where the server listens, host:port; an empty host is all.
+	// Address is the host:port to listen on; an empty host is all.
 	Address string
-	// Namespace is where our Service and the Secret of its certificate are.
+	// Namespace is that of the Service and of the Secret with its certificate.
 	Namespace string
-	// LongestLock is how long a lock of a disruption budget may hold. Defaults to
-	// budget.LongestLock.
+	// LongestLock bounds the locks of PodDisruptionBudgets. Defaults to budget.LongestLock.
 	LongestLock time.Duration
-	// EvictionNotice has those who evict the pods of a node told once how a
-	// NodeMaintenance would drain it.
+	// EvictionNotice warns callers of the eviction API once for each node that a NodeMaintenance
+	// would drain it.
 	EvictionNotice bool
-	// EvictionRequests knows whether lifecycle.k8s.io is served, so that those who evict wait
-	// for the responders of a pod in their turn; nil never asks for it. It is to be begun by
-	// the manager afterwards.
+	// EvictionRequests tracks whether lifecycle.k8s.io is served, so that evictions wait for the
+	// responders of a pod; nil disables this. The manager starts it afterwards.
 	EvictionRequests *kube.Served
-	// Now is what time it is, and why that is not believed.
+	// Now returns the time, and whether the clock is skewed.
 	Now kube.Now
-	// Client is what the API server has to show.
+	// Client is the certificate that the API server must present.
 	Client ClientCertificate
-	// Certificate is served, and kept up to date.
+	// Certificate is served and updated.
 	Certificate *Certificate
 }
 
-// Add returns what serves the webhooks beside the manager, and makes the manager's
-// readiness wait until the API server can call them. The manager's client reads from a
-// cache with kube.CacheOptions and kube.IndexFields.
-//
-// Errors: the address is none, the file of authorities cannot be used, or the manager
-// does not take what we add.
+// Add returns the server of the webhooks, to be run beside the manager, and adds them to the manager's
+// readiness. The manager's cache has kube.CacheOptions and kube.IndexFields.
 func Add(mgr manager.Manager, options Options) (*Server, error) {
 	direct, err := directClient(mgr)
 	if err != nil {
@@ -72,7 +66,7 @@ func Add(mgr manager.Manager, options Options) (*Server, error) {
 			refuse = letStart
 		}
 		answering := limited{handler, newNamespaceLimit(namespaceAtOnce, requestsAtOnce), refuse}
-		server.register(path, reviewLimit{&webhook.Admission{Handler: bounded{answering}}, memory, refuse})
+		server.server.Register(path, server.answer(reviewLimit{&webhook.Admission{Handler: bounded{answering}}, memory, refuse}))
 	}
 	informers, err := startInformers(mgr.GetCache())
 	if err != nil {
@@ -85,8 +79,7 @@ func Add(mgr manager.Manager, options Options) (*Server, error) {
 	return server, nil
 }
 
-// handlers are what answers under each path; the webhook configurations of the
-// chart name the same paths.
+// handlers maps the paths in the webhook configurations of the chart.
 func handlers(mgr manager.Manager, reviews reviewer, moving *responders, options Options) map[string]admission.Handler {
 	pods := registry{cached: mgr.GetClient(), live: reviews.client, surge: options.Surge}
 	gate := newEvictionGate(pods, mgr.GetClient(), reviews.client, options)
@@ -106,9 +99,8 @@ func handlers(mgr manager.Manager, reviews reviewer, moving *responders, options
 	}
 }
 
-// directClient reads and writes without the manager's cache and without its
-// limit: the API server waits for our answer, and limits us itself. It reads no answer that
-// is larger than any object, and than the budgets of almost any namespace.
+// directClient returns a client without the manager's cache and rate limit, as the API server waits for
+// us. It bounds the responses that it reads.
 func directClient(mgr manager.Manager) (client.Client, error) {
 	config := rest.CopyConfig(mgr.GetConfig())
 	config.QPS = -1
@@ -118,7 +110,7 @@ func directClient(mgr manager.Manager) (client.Client, error) {
 		HTTPClient: &capped, Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make the client of the webhooks: %w", err)
+		return nil, fmt.Errorf("create the client of the webhooks: %w", err)
 	}
 	return direct, nil
 }

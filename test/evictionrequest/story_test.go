@@ -98,7 +98,7 @@ func TestWhoMayNotDeleteAPodMayNotAskForItsEviction(t *testing.T) {
 	pod := w.pod("web-0", "example.com/leader 20000")
 	requests := rbacv1.PolicyRule{APIGroups: []string{"lifecycle.k8s.io"}, Resources: []string{"evictionrequests"}, Verbs: []string{"create", "get", "patch"}}
 	name, mallory := w.cluster.User(t, requests)
-	refused := fmt.Sprintf("user %q may not ask for the eviction of pod %s/web-0, because that takes the right to delete it", name, w.ns)
+	refused := fmt.Sprintf("user %q may not request the eviction of pod %s/web-0, which requires the right to delete it", name, w.ns)
 	if err := mallory.Create(w.ctx, newRequest("example.com/mallory", pod)); err == nil || !strings.Contains(err.Error(), refused) {
 		t.Errorf("who may not delete the pod asks: %v, want %q", err, refused)
 	}

@@ -50,7 +50,7 @@ func TestBudgetsOfANamespaceDoNotTakeTheManagersMemory(t *testing.T) {
 	blowUp(t, c, attacked)
 
 	var refused atomic.Int64
-	words := fmt.Sprintf("the budgets of namespace %s have more than 8388608 bytes", attacked)
+	words := fmt.Sprintf("the PodDisruptionBudgets of namespace %s have more than 8388608 bytes", attacked)
 	grown := heap.Grows(t, func() {
 		var attack sync.WaitGroup
 		defer attack.Wait()
