@@ -13,14 +13,12 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
-// maxMaintenance is how many bytes of the name of a maintenance, as an agent gives it, are shown.
+// maxMaintenance bounds the name of a maintenance in the status of an agent, in bytes.
 const maxMaintenance = 100
 
-// keptAway says which nodes keep static pods away, which only their agents bring back, and
-// what has to end first. It is empty if there is none.
-//
-// Errors: not all NodeAgents could be read.
-func (s *surveyor) keptAway(ctx context.Context) (string, error) {
+// heldStaticPods describes the nodes whose static pods are down until their agents restore them, and the
+// maintenances to complete first. It is empty if there are none.
+func (s *surveyor) heldStaticPods(ctx context.Context) (string, error) {
 	var on, holders []string
 	err := s.each(ctx, agents, func(object client.Object) {
 		agent, ok := object.(*v1alpha1.NodeAgent)
@@ -39,14 +37,10 @@ func (s *surveyor) keptAway(ctx context.Context) (string, error) {
 	}
 	slices.Sort(holders)
 	holders = slices.Compact(holders)
-	what := "complete " + phrase.Some(holders, shown) + " first"
+	todo := "complete " + phrase.Some(holders, shown) + " first"
 	if len(holders) == 0 {
-		what = "have their agents bring them back first"
+		todo = "let their agents restore them first"
 	}
-	keep := "nodes keep"
-	if len(on) == 1 {
-		keep = "node keeps"
-	}
-	return fmt.Sprintf("%d %s static pods away (%s): %s. Where no agent answers, run ebbtide-agent restore on the node and delete its NodeAgent",
-		len(on), keep, phrase.Some(on, shown), what), nil
+	return fmt.Sprintf("static pods are down on %s (%s): %s. If an agent does not answer, run ebbtide-agent restore on the node and delete its NodeAgent",
+		phrase.Count(len(on), "node"), phrase.Some(on, shown), todo), nil
 }

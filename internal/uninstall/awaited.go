@@ -15,10 +15,9 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/trace"
 )
 
-// unfinished are the maintenances that managers still have to end. One that only waits until
-// an autoscaler has removed its nodes is none of them: that can take for ever, and nobody
-// would wait when the managers are gone. Its nodes are given back like everything that is
-// left; the taint of the autoscaler keeps pods away from them.
+// unfinished returns the maintenances that managers still have to end. It leaves out those that only
+// wait for an autoscaler to remove their nodes, which can take forever: their nodes are released like all
+// other traces, and the autoscaler's taint keeps pods away.
 func (h Hook) unfinished(ctx context.Context, s *surveyor, told map[string]bool) ([]*v1alpha1.NodeMaintenance, error) {
 	var all []*v1alpha1.NodeMaintenance
 	complete := 0
@@ -35,15 +34,15 @@ func (h Hook) unfinished(ctx context.Context, s *surveyor, told map[string]bool)
 	if err != nil || complete == 0 {
 		return all, err
 	}
-	var removed trace.Removals
+	var removals trace.Removals
 	err = s.each(ctx, nodes, func(object client.Object) {
 		if node, ok := object.(*corev1.Node); ok {
-			removed.See(node)
+			removals.See(node)
 		}
 	})
 	left := all[:0]
 	for _, m := range all {
-		if notes := removed.Awaited(m.Name); len(notes) > 0 && maintenance.Stage(m) == v1alpha1.StageComplete {
+		if notes := removals.Awaited(m.Name); len(notes) > 0 && maintenance.Stage(m) == v1alpha1.StageComplete {
 			h.leave(m, notes, told)
 			continue
 		}
@@ -52,7 +51,7 @@ func (h Hook) unfinished(ctx context.Context, s *surveyor, told map[string]bool)
 	return left, err
 }
 
-// leave tells once of a maintenance that is not waited for.
+// leave prints once that a maintenance is not waited for.
 func (h Hook) leave(m *v1alpha1.NodeMaintenance, notes []string, told map[string]bool) {
 	key := "left" + string(m.UID)
 	if told[key] {
@@ -61,13 +60,12 @@ func (h Hook) leave(m *v1alpha1.NodeMaintenance, notes []string, told map[string
 	told[key] = true
 	text := strings.Join(notes[:min(named, len(notes))], " ")
 	if more := len(notes) - named; more > 0 {
-		text += fmt.Sprintf(" And so for %s more.", phrase.Count(more, "node"))
+		text += fmt.Sprintf(" The same applies to %s more.", phrase.Count(more, "node"))
 	}
-	fmt.Fprintf(h.Out, "NodeMaintenance %s is complete and waits for whoever removes its nodes; they are given back without that. %s\n", m.Name, text)
+	fmt.Fprintf(h.Out, "NodeMaintenance %s is complete and only waits for the removal of its nodes; they are released without it. %s\n", m.Name, text)
 }
 
-// settling returns what managers are still about to take back: not nodes that they keep
-// because somebody else removes them.
+// settling counts the objects that managers still clean, without nodes that another tool removes.
 func settling(groups []group) (objects int) {
 	for _, g := range groups {
 		for _, finding := range g.findings {

@@ -11,29 +11,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
-// Hooks takes Ebbtide's hooks off the Machines of other controllers, which would wait for
-// them for ever where no manager runs.
+// Hooks removes Ebbtide's hooks from the Machines of other controllers, which would wait forever without
+// a manager.
 type Hooks struct {
-	// Client has the rights of who asks.
+	// Client has the user's rights.
 	Client client.Client
-	// Namespace is where the Machines are; empty is everywhere.
+	// Namespace is that of the Machines; empty is all.
 	Namespace string
-	// Names are those of Machines; nil are all of the namespace.
+	// Names are those of Machines; nil selects all.
 	Names []string
-	// DryRun only tells of them.
+	// DryRun only lists them.
 	DryRun bool
-	// Out gets a line for each.
+	// Out receives a line for each.
 	Out io.Writer
 }
 
-// Run takes the hooks off and returns how many there were.
+// Run removes the hooks and returns their number.
 //
-// Errors: a named Machine is not there; Machines that could not be read or changed. One of
-// them holds up no other.
+// Errors: a named Machine does not exist; Machines could not be read or changed. The others are released
+// nevertheless.
 func (h Hooks) Run(ctx context.Context) (count int, err error) {
 	s := newSurveyor(h.Client, time.Now, "")
 	s.namespace = h.Namespace
@@ -48,21 +46,21 @@ func (h Hooks) Run(ctx context.Context) (count int, err error) {
 				g.findings = append(g.findings, finding)
 			}
 		})
-		taken, err := h.take(ctx, s, g)
-		count += taken
+		removed, err := h.remove(ctx, s, g)
+		count += removed
 		problems = append(problems, g.err, err)
 	}
 	for _, name := range sets.List(missing) {
-		problems = append(problems, fmt.Errorf("there is no Machine %s in namespace %s", excerpt.Line(name, maxError), h.Namespace))
+		problems = append(problems, fmt.Errorf("Machine %q not found in namespace %q", name, h.Namespace))
 	}
 	return count, errors.Join(problems...)
 }
 
-// take takes the hooks off the Machines of one kind.
-func (h Hooks) take(ctx context.Context, s *surveyor, g group) (count int, err error) {
-	says, refused := "has the hook of Ebbtide", map[types.UID]error{}
+// remove removes the hooks from the Machines of one kind.
+func (h Hooks) remove(ctx context.Context, s *surveyor, g group) (count int, err error) {
+	result, refused := "has Ebbtide's hook", map[types.UID]error{}
 	if !h.DryRun {
-		says = "does not wait for Ebbtide any more"
+		result = "no longer waits for Ebbtide"
 		for _, f := range s.writeAll(ctx, g) {
 			refused[f.object.GetUID()] = f.err
 		}
@@ -74,7 +72,7 @@ func (h Hooks) take(ctx context.Context, s *surveyor, g group) (count int, err e
 			problems = append(problems, fmt.Errorf("%s: %w", machine, err))
 			continue
 		}
-		fmt.Fprintf(h.Out, "%s %s\n", machine, says)
+		fmt.Fprintf(h.Out, "%s %s\n", machine, result)
 		count++
 	}
 	return count, errors.Join(problems...)

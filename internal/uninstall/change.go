@@ -14,22 +14,19 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// changes tell when an object of some kinds has changed.
+// changes signals changes of objects of some kinds.
 type changes struct {
 	happened chan struct{}
 	stop     context.CancelFunc
 	all      sync.WaitGroup
 }
 
-// watch begins to watch kinds: what changes from now on is told of, many changes as one. A
-// kind that the API server does not know does not change.
-//
-// Errors: one of them cannot be watched.
+// watch watches kinds from now on, and merges their changes. A kind that is not served does not change.
 func watch(ctx context.Context, c client.WithWatch, kinds ...kind) (*changes, error) {
 	ctx, stop := context.WithCancel(ctx)
 	w := &changes{happened: make(chan struct{}, 1), stop: stop}
 	for _, k := range kinds {
-		stream, err := begin(ctx, c, k)
+		stream, err := start(ctx, c, k)
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			continue
 		}
@@ -40,17 +37,17 @@ func watch(ctx context.Context, c client.WithWatch, kinds ...kind) (*changes, er
 		w.all.Go(func() {
 			for stream != nil {
 				w.follow(ctx, stream)
-				stream = beginAgain(ctx, c, k)
-				// Nobody has seen what happened in between.
-				w.tell()
+				stream = restart(ctx, c, k)
+				// Changes in between were missed.
+				w.signal()
 			}
 		})
 	}
 	return w, nil
 }
 
-// begin watches a kind from now on.
-func begin(ctx context.Context, c client.WithWatch, k kind) (apiwatch.Interface, error) {
+// start watches a kind from now on.
+func start(ctx context.Context, c client.WithWatch, k kind) (apiwatch.Interface, error) {
 	list := k.list()
 	if err := c.List(ctx, list, client.Limit(1)); err != nil {
 		return nil, fmt.Errorf("list %s: %w", k.resource, err)
@@ -63,27 +60,26 @@ func begin(ctx context.Context, c client.WithWatch, k kind) (apiwatch.Interface,
 	return stream, nil
 }
 
-// beginAgain is for a watch that the API server has ended, as it does from time to time, and
-// whatever is between. One that is away for a moment is waited for; nil if the time is up.
-func beginAgain(ctx context.Context, c client.WithWatch, k kind) apiwatch.Interface {
+// restart replaces a watch that has ended, and waits for the API server; nil if the context ends.
+func restart(ctx context.Context, c client.WithWatch, k kind) apiwatch.Interface {
 	for kube.Wait(ctx, betweenCalls) {
-		if stream, err := begin(ctx, c, k); err == nil {
+		if stream, err := start(ctx, c, k); err == nil {
 			return stream
 		}
 	}
 	return nil
 }
 
-// follow tells of what a watch says, until it ends.
+// follow signals the events of a watch until it ends.
 func (w *changes) follow(ctx context.Context, stream apiwatch.Interface) {
 	defer context.AfterFunc(ctx, stream.Stop)()
 	defer stream.Stop()
 	for range stream.ResultChan() {
-		w.tell()
+		w.signal()
 	}
 }
 
-func (w *changes) tell() {
+func (w *changes) signal() {
 	select {
 	case w.happened <- struct{}{}:
 	default:

@@ -16,10 +16,9 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// end asks for the end of everything that is going on, and waits until managers have seen
-// to that.
+// end requests the end of everything in progress, and waits for the managers.
 //
-// Errors: something goes on when the time is up; the error names it and for whom it waits.
+// Errors: something is still in progress at the timeout; the error names it.
 func (h Hook) end(ctx context.Context, s *surveyor) error {
 	var going []string
 	told := map[string]bool{}
@@ -35,43 +34,43 @@ func (h Hook) end(ctx context.Context, s *surveyor) error {
 	case ctx.Err() == nil || len(going) == 0:
 		return err
 	}
-	return fmt.Errorf("%w; still going on (%d): %s. If no manager runs, or none can write, remove what is left with "+
+	return fmt.Errorf("%w; still in progress (%d): %s. If no manager is running or can write, run "+
 		"kubectl ebbtide release --yes, and then uninstall without hooks", err, len(going), phrase.Some(going, shown))
 }
 
-// noManager says what to do where nobody answers for Ebbtide.
+// noManager returns the error of webhooks without a manager.
 func noManager(err error) error {
-	return errors.New("no manager answers, so that none gives anything back: start one, or remove what is left with kubectl ebbtide release --yes, " +
-		"and then uninstall without hooks. The API server says: " + excerpt.Line(err.Error(), maxError))
+	return errors.New("no manager is running to release nodes: start one, or run kubectl ebbtide release --yes " +
+		"and then uninstall without hooks. The API server reports: " + excerpt.Line(err.Error(), maxError))
 }
 
-// step is what is asked of the API server to end objects of a kind.
+// step are writes that end objects of a kind.
 type step struct {
-	// says is what it means, in words that a list of names follows.
-	says     string
+	// title describes the writes, before a list of names.
+	title    string
 	findings []trace.Finding
 }
 
 func (s *step) add(f trace.Finding) { s.findings = append(s.findings, f) }
 
-// remove asks for the deletion of an object, once.
+// remove adds the deletion of an object, once.
 func (s *step) remove(object client.Object) {
 	if object.GetDeletionTimestamp() == nil {
 		s.add(trace.Finding{Object: object, Delete: true})
 	}
 }
 
-// endOnce asks for the end of what goes on, if nobody has yet, and returns what still does.
-// What follows from a maintenance is waited for until all maintenances are over.
+// endOnce requests the end of everything in progress once, and returns what still is. Maintenances end
+// before the objects that depend on them.
 func (h Hook) endOnce(ctx context.Context, s *surveyor, told map[string]bool) (going []string, err error) {
-	planned, begun := step{says: "Deleting planned NodeMaintenances"}, step{says: "Completing NodeMaintenances"}
+	planned, begun := step{title: "Deleting planned NodeMaintenances"}, step{title: "Completing NodeMaintenances"}
 	unfinished, err := h.unfinished(ctx, s, told)
 	for _, m := range unfinished {
 		going = append(going, "NodeMaintenance "+m.Name)
 		switch {
 		case m.DeletionTimestamp != nil, m.Spec.Stage == v1alpha1.StageComplete:
 		case !maintenance.Begun(m):
-			// Complete, it would make its nodes schedulable, whoever has cordoned them.
+			// Completing it would uncordon nodes that others have cordoned.
 			planned.remove(m)
 		default:
 			complete := m.DeepCopy()
@@ -80,16 +79,15 @@ func (h Hook) endOnce(ctx context.Context, s *surveyor, told map[string]bool) (g
 		}
 	}
 	if err != nil || len(going) > 0 {
-		return going, errors.Join(err, h.ask(ctx, s, told, planned, begun))
+		return going, errors.Join(err, h.run(ctx, s, told, planned, begun))
 	}
 	return h.endRest(ctx, s, told)
 }
 
-// endRest ends what others than NodeMaintenances have asked for. Managers see to the rest of
-// the Evacuations.
+// endRest ends the objects that do not depend on NodeMaintenances. Managers end the other Evacuations.
 func (h Hook) endRest(ctx context.Context, s *surveyor, told map[string]bool) (going []string, err error) {
-	withdrawn, requested, promised := step{says: "Withdrawing Evacuations"}, step{says: "Nobody asks by EvictionRequests any more"},
-		step{says: "Nobody promises any more that pods stay on nodes"}
+	withdrawn, requested, promised := step{title: "Withdrawing Evacuations"}, step{title: "Deleting EvictionRequests"},
+		step{title: "Deleting DrainRecords"}
 	err = errors.Join(
 		s.each(ctx, evacuations, func(object client.Object) {
 			going = append(going, "Evacuation "+nameOf(object)+holders(object))
@@ -108,22 +106,22 @@ func (h Hook) endRest(ctx context.Context, s *surveyor, told map[string]bool) (g
 			promised.remove(object)
 		}),
 	)
-	held, unread := s.keptAway(ctx)
+	held, unread := s.heldStaticPods(ctx)
 	if held != "" {
 		going = append(going, held)
 	}
-	return going, errors.Join(err, unread, h.ask(ctx, s, told, withdrawn, requested, promised))
+	return going, errors.Join(err, unread, h.run(ctx, s, told, withdrawn, requested, promised))
 }
 
-// ask makes the writes of these steps, and tells of each once.
-func (h Hook) ask(ctx context.Context, s *surveyor, told map[string]bool, steps ...step) error {
+// run makes the writes of these steps, and prints each once.
+func (h Hook) run(ctx context.Context, s *surveyor, told map[string]bool, steps ...step) error {
 	var failed []error
 	for _, step := range steps {
-		h.tell(step, told)
+		h.print(step, told)
 		for i, err := range writeEach(ctx, step.findings, s.write) {
-			// Who was too late looks again.
+			// A stale write is repeated.
 			if err != nil && !kube.IsStale(err) {
-				failed = append(failed, fmt.Errorf("%s: %s: %w", step.says, nameOf(step.findings[i].Object), err))
+				failed = append(failed, fmt.Errorf("%s: %s: %w", step.title, nameOf(step.findings[i].Object), err))
 			}
 		}
 	}
@@ -133,23 +131,23 @@ func (h Hook) ask(ctx context.Context, s *surveyor, told map[string]bool, steps 
 	return errors.Join(failed...)
 }
 
-func (h Hook) tell(s step, told map[string]bool) {
+func (h Hook) print(s step, told map[string]bool) {
 	var names []string
 	for _, finding := range s.findings {
-		if key := s.says + string(finding.Object.GetUID()); !told[key] {
+		if key := s.title + string(finding.Object.GetUID()); !told[key] {
 			told[key] = true
 			names = append(names, nameOf(finding.Object))
 		}
 	}
 	if len(names) > 0 {
-		fmt.Fprintf(h.Out, "%s (%d): %s\n", s.says, len(names), phrase.Some(names, shown))
+		fmt.Fprintf(h.Out, "%s (%d): %s\n", s.title, len(names), phrase.Some(names, shown))
 	}
 }
 
-// holders names the finalizers by which an object is held.
+// holders names the finalizers of an object.
 func holders(object client.Object) string {
 	if len(object.GetFinalizers()) == 0 {
 		return ""
 	}
-	return " (held by " + excerpt.Line(strings.Join(object.GetFinalizers(), ", "), maxLock) + ")"
+	return " (finalizers " + excerpt.Line(strings.Join(object.GetFinalizers(), ", "), maxLock) + ")"
 }

@@ -18,13 +18,13 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
-// ongoing is something that has to end before Ebbtide can go.
+// ongoing is something that has to end before the uninstall.
 type ongoing struct {
 	title string
-	// names are of those of a kind, howto is how to end them.
 	names []string
+	// howto is how to end them.
 	howto string
-	// whole is all that there is to say of them; empty is the title, the names and howto.
+	// whole replaces title, names and howto if it is set.
 	whole string
 }
 
@@ -35,9 +35,7 @@ func (o ongoing) String() string {
 	return fmt.Sprintf("%s (%d): %s\n  %s", o.title, len(o.names), phrase.Some(o.names, shown), o.howto)
 }
 
-// permit refuses to go on while there is something that this program does not end.
-//
-// Errors: there is, and how to end it.
+// permit returns an error that lists what this program does not end, and how to end it.
 func (h Hook) permit(ctx context.Context, s *surveyor) error {
 	found, err := h.machines(ctx, s)
 	if err == nil && h.Mode == Refuse {
@@ -56,15 +54,15 @@ func (h Hook) permit(ctx context.Context, s *surveyor) error {
 	for _, o := range found {
 		text.WriteString("\n" + o.String())
 	}
-	return errors.New("Ebbtide is at work and would leave this behind:" + text.String())
+	return errors.New("Ebbtide is in use, and uninstalling it would leave behind:" + text.String())
 }
 
-// machines are Machines and Clusters that wait for a manager when they are deleted. Those of
-// other controllers are not let go here: a manager that still runs would have them wait again.
+// machines returns the Machines and Clusters whose deletion waits for a manager. Those of other
+// controllers are not released here, as a running manager would add the hook again.
 func (h Hook) machines(ctx context.Context, s *surveyor) ([]ongoing, error) {
 	own, others := s.survey(ctx, machines, clusters), s.survey(ctx, ofClusterAPI, ofOpenShift)
 	for i := range others {
-		// Without the right to look, no bridge is switched on.
+		// Without the right to list, no bridge is enabled.
 		if apierrors.IsForbidden(others[i].err) {
 			others[i].err = nil
 		}
@@ -72,23 +70,23 @@ func (h Hook) machines(ctx context.Context, s *surveyor) ([]ongoing, error) {
 	return []ongoing{
 		{
 			title: "Machines and Clusters that cannot be deleted without a manager", names: names(own),
-			howto: "delete them; or keep them for a manager that comes later: scale the managers to 0, let go of everything by " +
+			howto: "delete them; or keep them for a later manager: scale the managers to 0, run " +
 				"kubectl ebbtide release --machines --yes, and uninstall without hooks",
 		},
 		{
-			title: "Machines of other controllers that wait for Ebbtide when they are deleted", names: names(others),
-			howto: "have nobody ask for it any more: kubectl label cluster.cluster.x-k8s.io NAME -n NAMESPACE ebbtide.dev/drain-",
+			title: "Machines of other controllers whose deletion waits for Ebbtide", names: names(others),
+			howto: "disable it: kubectl label cluster.cluster.x-k8s.io NAME -n NAMESPACE ebbtide.dev/drain-",
 		},
 	}, errors.Join(unread(own), unread(others))
 }
 
-// going is what Refuse refuses for, besides Machines.
+// going returns what is in progress, besides Machines.
 func (h Hook) going(ctx context.Context, s *surveyor) ([]ongoing, error) {
-	begun := ongoing{title: "NodeMaintenances that are not over", howto: `end each: kubectl patch nodemaintenance NAME --type=merge -p '{"spec":{"stage":"Complete"}}'`}
-	planned := ongoing{title: "NodeMaintenances that are planned and announced on their nodes", howto: "delete them: kubectl delete nodemaintenance NAME"}
-	asked := ongoing{title: "Evacuations", howto: "those of NodeMaintenances end with them; delete the others, and have whoever asked for them remove their finalizers"}
-	away := ongoing{title: "Nodes whose pods stay under locks", howto: "wait until they are back, or say so: kubectl annotate drainrecord NODE ebbtide.dev/back=true"}
-	locked := ongoing{title: "PodDisruptionBudgets that their owners have locked", howto: "ask them to unlock: kubectl ebbtide unlock pdb/NAME -n NAMESPACE"}
+	begun := ongoing{title: "NodeMaintenances in progress", howto: `complete each: kubectl patch nodemaintenance NAME --type=merge -p '{"spec":{"stage":"Complete"}}'`}
+	planned := ongoing{title: "Planned NodeMaintenances, announced on their nodes", howto: "delete them: kubectl delete nodemaintenance NAME"}
+	asked := ongoing{title: "Evacuations", howto: "those of NodeMaintenances end with them; delete the others, and have their instigators remove their finalizers"}
+	away := ongoing{title: "Nodes whose pods stay under locks", howto: "wait until they are back, or mark them as back: kubectl annotate drainrecord NODE ebbtide.dev/back=true"}
+	locked := ongoing{title: "PodDisruptionBudgets locked by their owners", howto: "ask the owners to unlock them: kubectl ebbtide unlock pdb/NAME -n NAMESPACE"}
 	err := errors.Join(
 		s.each(ctx, maintenances, func(object client.Object) {
 			m, ok := object.(*v1alpha1.NodeMaintenance)
@@ -113,11 +111,11 @@ func (h Hook) going(ctx context.Context, s *surveyor) ([]ongoing, error) {
 			}
 		}),
 	)
-	held, unread := s.keptAway(ctx)
+	held, unread := s.heldStaticPods(ctx)
 	return []ongoing{begun, planned, asked, away, locked, {whole: held}}, errors.Join(err, unread)
 }
 
 const (
-	// maxStage and maxLock are how many bytes of what others have written are shown.
+	// maxStage and maxLock bound texts of other clients, in bytes.
 	maxStage, maxLock = 20, 300
 )

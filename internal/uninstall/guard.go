@@ -16,40 +16,40 @@ import (
 )
 
 const (
-	// doorName is the ConfigMap in Ebbtide's namespace while which exists the policy of
-	// the same name lets nobody begin anything.
-	doorName = "ebbtide-uninstall"
-	// closesWithin is how long API servers may take to see it.
+	// guardName is a ConfigMap in Ebbtide's namespace. While it exists, the policy of the same name
+	// rejects new objects.
+	guardName = "ebbtide-uninstall"
+	// closesWithin bounds the delay until API servers see it.
 	closesWithin = 15 * time.Second
 )
 
-// door keeps others from beginning what nobody would end any more.
-type door struct {
+// guard is the creation guard: it prevents new objects that no manager would end.
+type guard struct {
 	client    client.Client
 	namespace string
 }
 
-func (d door) object() *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: doorName}}
+func (d guard) object() *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: guardName}}
 }
 
-// close has the API server refuse what begins something, and returns when it does. It is
-// false if it goes on to let it through, because the policy is not installed.
+// close creates the guard and waits until the API server rejects new objects. It returns false if the
+// policy is not installed.
 //
-// Errors: it cannot be closed, or no manager answers.
-func (d door) close(ctx context.Context) (bool, error) {
+// Errors: the guard cannot be created, or no manager answers.
+func (d guard) close(ctx context.Context) (bool, error) {
 	if err := d.client.Create(ctx, d.object()); err != nil && !apierrors.IsAlreadyExists(err) {
-		return false, fmt.Errorf("create ConfigMap %s/%s, while which exists nothing is begun: %w", d.namespace, doorName, err)
+		return false, fmt.Errorf("create ConfigMap %s/%s, which prevents new NodeMaintenances: %w", d.namespace, guardName, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, closesWithin)
 	defer cancel()
 	for {
 		err := d.client.Create(ctx, probe(), client.DryRunAll)
 		switch {
-		case err != nil && apierror.Policy(err.Error()) == doorName:
+		case err != nil && apierror.Policy(err.Error()) == guardName:
 			return true, nil
 		case err != nil && ctx.Err() == nil && !notCalled(err):
-			return false, fmt.Errorf("ask whether a NodeMaintenance could still be created: %w", err)
+			return false, fmt.Errorf("check whether NodeMaintenances are rejected: %w", err)
 		}
 		if kube.Wait(ctx, betweenCalls) {
 			continue
@@ -61,15 +61,15 @@ func (d door) close(ctx context.Context) (bool, error) {
 	}
 }
 
-// open lets others begin again.
-func (d door) open(ctx context.Context) error {
+// open removes the guard.
+func (d guard) open(ctx context.Context) error {
 	if err := d.client.Delete(ctx, d.object()); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete ConfigMap %s/%s, while which exists nothing can be begun: %w", d.namespace, doorName, err)
+		return fmt.Errorf("delete ConfigMap %s/%s, which prevents new NodeMaintenances: %w", d.namespace, guardName, err)
 	}
 	return nil
 }
 
-// probe is a plan for a node that does not exist. It is never stored.
+// probe returns a maintenance of a node that does not exist, for a dry run.
 func probe() *v1alpha1.NodeMaintenance {
 	return &v1alpha1.NodeMaintenance{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "ebbtide-probe-"},

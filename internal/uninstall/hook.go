@@ -13,19 +13,17 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// Mode is what becomes of what is going on when Ebbtide is to be uninstalled.
+// Mode is what an uninstall does with work in progress.
 type Mode string
 
 const (
-	// Complete ends it. Machines are not ended: their deletion would take instances away.
+	// Complete ends it, except Machines, whose deletion would delete instances.
 	Complete Mode = "Complete"
-	// Refuse has somebody end it first.
+	// Refuse fails until it has ended.
 	Refuse Mode = "Refuse"
 )
 
 // ParseMode reads the value of a flag.
-//
-// Errors: it is none of the modes.
 func ParseMode(text string) (Mode, error) {
 	switch mode := Mode(text); mode {
 	case Complete, Refuse:
@@ -35,38 +33,35 @@ func ParseMode(text string) (Mode, error) {
 }
 
 const (
-	// settles is how long managers are given to take back what follows the end of
-	// maintenances, before it is done for them.
+	// settles bounds the wait for managers to clean up after the end of maintenances.
 	settles = 20 * time.Second
-	// between is the least time between two looks at everything.
+	// between is the minimum interval between two surveys.
 	between = time.Second
-	// cleans is how often traces are removed that somebody writes again.
+	// cleans bounds the removals of traces that reappear.
 	cleans = 3
 )
 
-// Hook leaves nothing behind while managers still run, right before their chart is deleted.
+// Hook removes all traces while managers still run, right before their chart is deleted.
 type Hook struct {
-	// Client is that of the account of the hook.
+	// Client uses the account of the hook.
 	Client client.WithWatch
 	// Namespace is that of the managers.
 	Namespace string
-	// ServiceAccount is theirs: what they have made there goes when it goes. Without one
-	// that is left to others.
+	// ServiceAccount is that of the managers, with which their objects are deleted. Without one they
+	// remain.
 	ServiceAccount string
-	// Mode is what becomes of what is going on.
-	Mode Mode
-	// Timeout is how long all of it may take.
+	Mode           Mode
+	// Timeout bounds the run.
 	Timeout time.Duration
-	// Out gets what is done.
+	// Out receives the progress.
 	Out io.Writer
 }
 
 // Run returns when nothing is left.
 //
-// Errors: something is going on that it does not end, or that did not end in time. Then
-// nothing is in the way of going on without uninstalling.
+// Errors: work in progress is not ended by the mode, or not in time. Ebbtide then remains usable.
 func (h Hook) Run(ctx context.Context) error {
-	work, cancel := context.WithTimeoutCause(ctx, h.Timeout, fmt.Errorf("it was not over after %s", h.Timeout))
+	work, cancel := context.WithTimeoutCause(ctx, h.Timeout, fmt.Errorf("timed out after %s", h.Timeout))
 	defer cancel()
 	err := h.empty(work)
 	if err == nil && h.ServiceAccount != "" {
@@ -74,22 +69,22 @@ func (h Hook) Run(ctx context.Context) error {
 			return nil
 		}
 	}
-	// Also when the time is up.
+	// The guard is also removed after the timeout.
 	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), closesWithin)
 	defer cancel()
-	return errors.Join(err, door{h.Client, h.Namespace}.open(ctx))
+	return errors.Join(err, guard{h.Client, h.Namespace}.open(ctx))
 }
 
 // empty ends everything and removes every trace.
 func (h Hook) empty(ctx context.Context) error {
 	s := newSurveyor(h.Client, time.Now, "Cut short: Ebbtide was uninstalled.")
-	// Nobody can begin anything between this look and the end, so that it is the last.
-	shut, err := door{h.Client, h.Namespace}.close(ctx)
+	// Nothing can be created between this survey and the end.
+	shut, err := guard{h.Client, h.Namespace}.close(ctx)
 	if err != nil {
 		return err
 	}
 	if !shut {
-		fmt.Fprintf(h.Out, "warning: policy %s is not installed, so that what is begun from now on may be left behind\n", doorName)
+		fmt.Fprintf(h.Out, "warning: policy %s is not installed, so new NodeMaintenances may be left behind\n", guardName)
 	}
 	if err := h.permit(ctx, s); err != nil {
 		return err
@@ -100,8 +95,8 @@ func (h Hook) empty(ctx context.Context) error {
 	return h.sweep(ctx, s)
 }
 
-// last is the end of what is going on, or a second look by a hook that ends nothing: other
-// API servers may have heard a moment later that the door is closed.
+// last ends work in progress, or checks a second time for it: other API servers may have seen the guard
+// later.
 func (h Hook) last(ctx context.Context, s *surveyor) error {
 	if h.Mode != Refuse {
 		return h.end(ctx, s)
@@ -110,8 +105,7 @@ func (h Hook) last(ctx context.Context, s *surveyor) error {
 	return h.permit(ctx, s)
 }
 
-// sweep removes what is left when managers have had the time to do so. Locks they leave to
-// their owners, so that there is nothing to wait for.
+// sweep waits for the managers to clean up, and removes the rest. Managers leave locks to their owners.
 func (h Hook) sweep(ctx context.Context, s *surveyor) error {
 	if err := h.settle(ctx, s, nodes, pods); err != nil {
 		return err
@@ -122,25 +116,24 @@ func (h Hook) sweep(ctx context.Context, s *surveyor) error {
 			return err
 		}
 		if count(groups) == 0 {
-			fmt.Fprintln(h.Out, "Nothing of Ebbtide is left on any object.")
+			fmt.Fprintln(h.Out, "No traces of Ebbtide are left.")
 			return nil
 		}
 		if n == cleans {
-			return fmt.Errorf("something of Ebbtide is there again and again: %s", phrase.Some(names(groups), named))
+			return fmt.Errorf("traces of Ebbtide keep reappearing: %s", phrase.Some(names(groups), named))
 		}
-		fmt.Fprintf(h.Out, "Removing what is left on %s:\n", phrase.Count(count(groups), "object"))
+		fmt.Fprintf(h.Out, "Removing the traces on %s:\n", phrase.Count(count(groups), "object"))
 		for _, g := range groups {
 			printGroup(h.Out, g.kind.name, g)
 		}
 		if failed := s.writeAll(ctx, groups...); len(failed) > 0 {
 			printFailures(h.Out, failed)
-			return fmt.Errorf("%s of what Ebbtide has left could not be removed, see above", phrase.Count(len(failed), "object"))
+			return fmt.Errorf("could not remove the traces on %s, see above", phrase.Count(len(failed), "object"))
 		}
 	}
 }
 
-// settle waits until managers have taken everything back, and no longer than they need for
-// that.
+// settle waits until managers have cleaned up, at most settles.
 func (h Hook) settle(ctx context.Context, s *surveyor, kinds ...kind) error {
 	ctx, cancel := context.WithTimeout(ctx, settles)
 	defer cancel()
@@ -154,9 +147,7 @@ func (h Hook) settle(ctx context.Context, s *surveyor, kinds ...kind) error {
 	return err
 }
 
-// until looks again whenever objects of these kinds have changed, until it is over.
-//
-// Errors: it cannot look, or the time is up.
+// until calls look after each change of these kinds until it is over.
 func (h Hook) until(ctx context.Context, look func() (over bool, err error), kinds ...kind) error {
 	changed, err := watch(ctx, h.Client, kinds...)
 	if err != nil {
@@ -178,7 +169,7 @@ func (h Hook) until(ctx context.Context, look func() (over bool, err error), kin
 	}
 }
 
-// unread is why not everything could be read.
+// unread joins the errors of groups.
 func unread(groups []group) error {
 	var all []error
 	for _, g := range groups {
@@ -187,7 +178,7 @@ func unread(groups []group) error {
 	return errors.Join(all...)
 }
 
-// names are those of what bears something.
+// names returns those of the objects with traces.
 func names(groups []group) (all []string) {
 	for _, g := range groups {
 		for _, finding := range g.findings {

@@ -17,9 +17,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// inherit has what managers have made in their namespace, and the ConfigMap that keeps the
-// door closed, go with their ServiceAccount. They would make it again while they run, and
-// Helm removes the account when they cannot write any more.
+// inherit makes the ServiceAccount of the managers own their objects and the creation guard, so that they
+// are deleted with it. Running managers would recreate them, and Helm deletes the account last.
 func (h Hook) inherit(ctx context.Context) error {
 	account := metadataOf("ServiceAccount", metav1.ObjectMeta{Namespace: h.Namespace, Name: h.ServiceAccount})
 	if err := h.Client.Get(ctx, client.ObjectKeyFromObject(account), account); err != nil {
@@ -33,26 +32,26 @@ func (h Hook) inherit(ctx context.Context) error {
 	}
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: h.Namespace, Name: name} }
 	for _, object := range []client.Object{
-		lease(kube.LeaderLease), lease(v1alpha1.DrainLockMutex), metadataOf("ConfigMap", meta(doorName)),
+		lease(kube.LeaderLease), lease(v1alpha1.DrainLockMutex), metadataOf("ConfigMap", meta(guardName)),
 		metadataOf("Secret", meta(certificate.SecretName)), metadataOf("Secret", meta(certificate.EarlierSecretName)),
 	} {
 		if err := h.bequeath(ctx, object, owner); err != nil {
-			return fmt.Errorf("have %s %s go with the managers: %w", object.GetObjectKind().GroupVersionKind().Kind, object.GetName(), err)
+			return fmt.Errorf("set the owner of %s %s: %w", object.GetObjectKind().GroupVersionKind().Kind, object.GetName(), err)
 		}
 	}
 	if err := h.inheritRequests(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintf(h.Out, "What managers have made in namespace %s goes with ServiceAccount %s.\n", h.Namespace, h.ServiceAccount)
+	fmt.Fprintf(h.Out, "The objects of the managers in namespace %s will be deleted with ServiceAccount %s.\n", h.Namespace, h.ServiceAccount)
 	return nil
 }
 
-// requestRole is the Role of the chart by which managers hold the Lease of EvictionRequests,
-// in its namespace, where their ServiceAccount cannot own anything.
+// requestRole is the Role for the Lease of EvictionRequests, in whose namespace the ServiceAccount cannot
+// own objects.
 const requestRole = "ebbtide-eviction-requests"
 
-// inheritRequests has the Lease of EvictionRequests go with the right to it. Where that is
-// gone already nobody can write it again.
+// inheritRequests makes the Role own the Lease of EvictionRequests, or deletes the Lease if the Role is
+// gone.
 func (h Hook) inheritRequests(ctx context.Context) error {
 	role := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: evictionrequest.LeaseNamespace, Name: requestRole}}
 	role.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("Role"))
@@ -65,13 +64,13 @@ func (h Hook) inheritRequests(ctx context.Context) error {
 		err = h.bequeath(ctx, requestLease(), owner)
 	}
 	if err != nil {
-		return fmt.Errorf("have Lease %s/%s go with Role %s: %w", evictionrequest.LeaseNamespace, evictionrequest.Lease, requestRole, err)
+		return fmt.Errorf("set the owner of Lease %s/%s to Role %s: %w", evictionrequest.LeaseNamespace, evictionrequest.Lease, requestRole, err)
 	}
 	return nil
 }
 
-// bequeath makes the owner that of an object which Helm has not made, if it is there. The
-// leader writes its Lease every two seconds.
+// bequeath sets the owner of an object if it exists and is not Helm's. Conflicts are retried, as the leader
+// renews its Lease every two seconds.
 func (h Hook) bequeath(ctx context.Context, object client.Object, owner metav1.OwnerReference) error {
 	for n := 0; ; n++ {
 		err := h.Client.Get(ctx, client.ObjectKeyFromObject(object), object)

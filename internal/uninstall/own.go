@@ -22,7 +22,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// What is Ebbtide's own, besides its kinds.
+// Kinds of Ebbtide's objects besides its CRDs.
 var (
 	mutating   = kind{name: "MutatingWebhookConfiguration", resource: "mutatingwebhookconfigurations.admissionregistration.k8s.io"}
 	validating = kind{name: "ValidatingWebhookConfiguration", resource: "validatingwebhookconfigurations.admissionregistration.k8s.io"}
@@ -34,12 +34,12 @@ var (
 	configMaps = kind{name: "ConfigMap", resource: "configmaps"}
 )
 
-// gone is an object that is deleted as a whole.
-func gone(object trace.Object) trace.Finding {
+// deleted returns the finding of an object that is deleted.
+func deleted(object trace.Object) trace.Finding {
 	return trace.Finding{Object: object, Delete: true, Does: []string{"delete it"}}
 }
 
-// lookFor is a group of those of these objects that are there and are ours.
+// lookFor returns the group of these objects that exist and are ours.
 func (s *surveyor) lookFor(ctx context.Context, k kind, ours func(client.Object) bool, objects ...client.Object) group {
 	g := group{kind: k}
 	for _, object := range objects {
@@ -48,14 +48,13 @@ func (s *surveyor) lookFor(ctx context.Context, k kind, ours func(client.Object)
 		case err != nil:
 			g.err = fmt.Errorf("get %s: %w", k.resource, err)
 		case ours(object):
-			g.findings = append(g.findings, gone(object))
+			g.findings = append(g.findings, deleted(object))
 		}
 	}
 	return g
 }
 
-// webhooks are our configurations. Nobody answers them any more, and what they guard
-// nobody could write while they are there.
+// webhooks returns our webhook configurations and the namespaces of their Services.
 func (s *surveyor) webhooks(ctx context.Context) (groups []group, namespaces []string) {
 	m, v := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	m.Name, v.Name = certificate.ConfigurationName, certificate.ConfigurationName
@@ -76,14 +75,14 @@ func (s *surveyor) webhooks(ctx context.Context) (groups []group, namespaces []s
 	}, namespaces
 }
 
-// leaderLeases are the Leases by which managers agree on a leader, in any namespace.
+// leaderLeases returns the Leases of leaders in all namespaces.
 func (s *surveyor) leaderLeases(ctx context.Context) ([]coordinationv1.Lease, error) {
 	list := &coordinationv1.LeaseList{}
 	err := s.client.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: kube.LeaderLease})
 	return list.Items, err
 }
 
-// leader says who leads by a Lease; empty if nobody does any more.
+// leader describes the current holder of a Lease; empty if it has expired.
 func leader(lease *coordinationv1.Lease, now time.Time) string {
 	spec := lease.Spec
 	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
@@ -97,8 +96,7 @@ func leader(lease *coordinationv1.Lease, now time.Time) string {
 		excerpt.Line(*spec.HolderIdentity, 100), lease.Namespace, ends.UTC().Format(time.RFC3339))
 }
 
-// own is what managers have made in their namespaces and for EvictionRequests, or this
-// program for an uninstall. What Helm has made Helm removes.
+// own returns the objects that managers and this program have created; Helm removes its own.
 func (s *surveyor) own(ctx context.Context, namespaces []string) []group {
 	all := make([]group, 0, 3*len(namespaces)+1)
 	all = append(all, s.lookFor(ctx, leases, notHelms, requestLease()))
@@ -108,26 +106,25 @@ func (s *surveyor) own(ctx context.Context, namespaces []string) []group {
 			s.lookFor(ctx, leases, notHelms,
 				&coordinationv1.Lease{ObjectMeta: meta(v1alpha1.DrainLockMutex)}, &coordinationv1.Lease{ObjectMeta: meta(kube.LeaderLease)}),
 			s.lookFor(ctx, secrets, notHelms, metadataOf("Secret", meta(certificate.SecretName)), metadataOf("Secret", meta(certificate.EarlierSecretName))),
-			s.lookFor(ctx, configMaps, notHelms, metadataOf("ConfigMap", meta(doorName))),
+			s.lookFor(ctx, configMaps, notHelms, metadataOf("ConfigMap", meta(guardName))),
 		)
 	}
 	return all
 }
 
-// requestLease is the one that whoever answers EvictionRequests holds. No other program has
-// it by this name.
+// requestLease returns the Lease of the EvictionRequest controller.
 func requestLease() *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: evictionrequest.LeaseNamespace, Name: evictionrequest.Lease}}
 }
 
-// metadataOf is an object of which nothing else is read.
+// metadataOf returns an object without its spec.
 func metadataOf(kind string, meta metav1.ObjectMeta) *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{ObjectMeta: meta}
 	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
 	return object
 }
 
-// notHelms returns true if Helm has not made the object.
+// notHelms reports whether an object is not Helm's.
 func notHelms(object client.Object) bool {
 	return object.GetLabels()["app.kubernetes.io/managed-by"] != "Helm"
 }

@@ -16,14 +16,13 @@ import (
 )
 
 const (
-	// shown is how many objects of a kind a list shows, named how many an error names.
+	// shown bounds the objects of a kind in a list, named those in an error.
 	shown, named = 10, 3
-	// maxError is how many bytes of an error are shown.
+	// maxError bounds an error, in bytes.
 	maxError = 500
 )
 
-// printGroup lists what is done about the objects of one kind. Those of which a person has
-// to know something come first.
+// printGroup lists the changes of one kind. Objects with notes come first.
 func printGroup(out io.Writer, title string, g group) {
 	if len(g.findings) == 0 {
 		return
@@ -42,7 +41,7 @@ func printGroup(out io.Writer, title string, g group) {
 	}
 }
 
-// printFailures tells what could not be written, each reason once for a kind.
+// printFailures lists the failed writes, each reason once for a kind.
 func printFailures(out io.Writer, failures []failure) {
 	type sort struct {
 		kind   string
@@ -66,7 +65,7 @@ func printFailures(out io.Writer, failures []failure) {
 	}
 }
 
-// count is how many objects of these groups bear something.
+// count returns the number of findings.
 func count(groups []group) (objects int) {
 	for _, g := range groups {
 		objects += len(g.findings)

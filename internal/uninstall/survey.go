@@ -27,12 +27,12 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/trace"
 )
 
-// page is how many objects are read at once.
+// page is the number of objects per request.
 const page = 500
 
 // kind is a kind of objects that can bear traces.
 type kind struct {
-	// name is what people call one of them, resource what RBAC calls them.
+	// name is for people, resource is that of RBAC.
 	name, resource string
 	list           func() client.ObjectList
 }
@@ -52,8 +52,7 @@ var (
 	agents       = kind{"NodeAgent", "nodeagents.ebbtide.dev", func() client.ObjectList { return &v1alpha1.NodeAgentList{} }}
 )
 
-// written are the kinds that managers write, in the order in which it is safe to remove what
-// they have left: first what they would act on if one came back, then what others act on.
+// written are the kinds that managers write, in a safe order of removal: first those that managers act on.
 var written = []kind{maintenances, evacuations, requests, drainRecords, nodes, pods, budgets}
 
 func bridgedKind(name string, of schema.GroupVersionKind) kind {
@@ -64,24 +63,24 @@ func bridgedKind(name string, of schema.GroupVersionKind) kind {
 	}}
 }
 
-// group is what was found on the objects of one kind.
+// group are the findings of one kind.
 type group struct {
 	kind     kind
 	findings []trace.Finding
-	// err is why not all of them could be read.
+	// err is set if not all objects could be read.
 	err error
 }
 
-// surveyor looks for traces.
+// surveyor finds traces.
 type surveyor struct {
 	client client.Client
-	// namespace is the only one that it looks into; empty is all of them.
+	// namespace limits the search; empty is all.
 	namespace string
 	now       func() time.Time
 	why       string
 
 	mu sync.Mutex
-	// homeless is what is known of ReplicaSets. Pods name them, and may make them up.
+	// homeless caches whether the ReplicaSet that a pod names does not exist.
 	homeless map[home]bool
 }
 
@@ -95,7 +94,7 @@ func newSurveyor(c client.Client, now func() time.Time, why string) *surveyor {
 	return &surveyor{client: c, now: now, why: why, homeless: map[home]bool{}}
 }
 
-// survey looks at all objects of these kinds, in this order.
+// survey finds the traces on all objects of these kinds, in this order.
 func (s *surveyor) survey(ctx context.Context, kinds ...kind) []group {
 	groups := make([]group, 0, len(kinds))
 	for _, k := range kinds {
@@ -110,7 +109,7 @@ func (s *surveyor) survey(ctx context.Context, kinds ...kind) []group {
 	return groups
 }
 
-// find tells what is left on an object.
+// find returns the traces on an object.
 func (s *surveyor) find(ctx context.Context, object client.Object) (trace.Finding, bool) {
 	facts := trace.Facts{Now: s.now(), Why: s.why}
 	if pod, ok := object.(*corev1.Pod); ok {
@@ -119,8 +118,7 @@ func (s *surveyor) find(ctx context.Context, object client.Object) (trace.Findin
 	return trace.Of(object, facts)
 }
 
-// isHomeless returns true if a pod was detached from a ReplicaSet that is known not to
-// exist any more.
+// isHomeless reports whether a pod was detached from a ReplicaSet that no longer exists.
 func (s *surveyor) isHomeless(ctx context.Context, pod *corev1.Pod) bool {
 	from, detached := surge.Home(pod)
 	if !detached {
@@ -139,10 +137,7 @@ func (s *surveyor) isHomeless(ctx context.Context, pod *corev1.Pod) bool {
 	return s.homeless[named]
 }
 
-// each visits all objects of a kind, each once; a kind that the API server does not know has
-// none.
-//
-// Errors: not all could be read.
+// each visits all objects of a kind. A kind that is not served has none.
 func (s *surveyor) each(ctx context.Context, k kind, visit func(client.Object)) error {
 	for next, more := "", true; more; more = next != "" {
 		list := k.list() // A list that is decoded into again would share its items.
@@ -170,8 +165,7 @@ func (s *surveyor) each(ctx context.Context, k kind, visit func(client.Object)) 
 	return nil
 }
 
-// resume is where a list goes on that took longer than the API server keeps its state: by
-// what is there now, behind the objects that were read.
+// resume returns the token to continue an expired list with the current state.
 func resume(err error) (next string) {
 	var status apierrors.APIStatus
 	if apierrors.IsResourceExpired(err) && errors.As(err, &status) {
@@ -180,7 +174,7 @@ func resume(err error) (next string) {
 	return ""
 }
 
-// nameOf is how an object is called in what people read.
+// nameOf returns NAMESPACE/NAME.
 func nameOf(object trace.Object) string {
 	return strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")
 }

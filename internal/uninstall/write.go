@@ -17,25 +17,25 @@ import (
 )
 
 const (
-	// writers is how many objects are written at the same time.
+	// writers bounds concurrent writes.
 	writers = 16
-	// attempts is how often an object is looked at anew that others write.
+	// attempts bounds the conflicts of an object.
 	attempts = 10
-	// callsEnd is how long API servers may go on to call webhooks that were removed, or not
-	// reach any manager while these are replaced.
+	// callsEnd bounds the time in which API servers still call removed webhooks, or reach no manager
+	// during a rollout.
 	callsEnd = 15 * time.Second
-	// betweenCalls is the least time between two requests of which the first has failed.
+	// betweenCalls is the pause after a failed request.
 	betweenCalls = 500 * time.Millisecond
 )
 
-// failure is a write that was refused.
+// failure is a failed write.
 type failure struct {
 	kind   kind
 	object trace.Object
 	err    error
 }
 
-// writeAll cleans all objects of these groups, one group after the other, and returns what failed.
+// writeAll cleans the objects of these groups in order, and returns the failures.
 func (s *surveyor) writeAll(ctx context.Context, groups ...group) (failed []failure) {
 	for _, g := range groups {
 		for i, err := range writeEach(ctx, g.findings, s.clean) {
@@ -47,15 +47,14 @@ func (s *surveyor) writeAll(ctx context.Context, groups ...group) (failed []fail
 	return failed
 }
 
-// writeEach writes so many objects at a time.
+// writeEach writes objects concurrently.
 func writeEach(ctx context.Context, findings []trace.Finding, write func(context.Context, trace.Finding) error) []error {
 	errs := make([]error, len(findings))
 	kube.Parallel(writers, len(findings), func(i int) { errs[i] = write(ctx, findings[i]) })
 	return errs
 }
 
-// clean does what was found to be done about an object. If it has changed meanwhile it is
-// looked at anew.
+// clean writes a finding. After a conflict it surveys the object again.
 func (s *surveyor) clean(ctx context.Context, finding trace.Finding) error {
 	for n := 0; ; n++ {
 		err := s.write(ctx, finding)
@@ -72,8 +71,8 @@ func (s *surveyor) clean(ctx context.Context, finding trace.Finding) error {
 	}
 }
 
-// patiently does something again while a webhook cannot be called: one that was removed a
-// moment ago, or whose manager another one is just replacing.
+// patiently retries while a webhook cannot be called: it was just removed, or its manager is being
+// replaced.
 func patiently(ctx context.Context, do func() error) error {
 	for since := time.Now(); ; {
 		err := do()
@@ -83,8 +82,7 @@ func patiently(ctx context.Context, do func() error) error {
 	}
 }
 
-// again is what is to be done about an object that has changed. One that is a trace itself
-// is so whatever it says now.
+// again returns the finding of an object that has changed. An object that is a trace itself stays one.
 func (s *surveyor) again(ctx context.Context, before trace.Finding) (trace.Finding, bool, error) {
 	object, ok := before.Object.DeepCopyObject().(client.Object)
 	if !ok {

@@ -97,7 +97,7 @@ func TestLongAMachineIsLetGoWithoutTheManager(t *testing.T) {
 		return deleting(w.now(victim)), strings.HasPrefix(deleting(w.now(victim)), "WaitingForPreDrainHook")
 	})
 
-	if out := w.plugin("bridge", "release", "-n", w.ns, victim.GetName()); out != "Machine "+w.ns+"/"+victim.GetName()+" (cluster.x-k8s.io) does not wait for Ebbtide any more\n" {
+	if out := w.plugin("bridge", "release", "-n", w.ns, victim.GetName()); out != "Machine "+w.ns+"/"+victim.GetName()+" (cluster.x-k8s.io) no longer waits for Ebbtide\n" {
 		t.Errorf("said: %s", out)
 	}
 	w.awaitGone(victim)

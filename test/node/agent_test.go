@@ -251,7 +251,7 @@ func (s *stage) bound(t *testing.T, node string) {
 func (s *stage) refuseUninstall(t *testing.T, node string) {
 	t.Helper()
 	out, err := s.shell(t, "helm uninstall ebbtide --namespace "+system+" --wait --timeout 4m")
-	want := "1 node keeps static pods away (" + node + "): complete edge first."
+	want := "static pods are down on 1 node (" + node + "): complete edge first."
 	if err == nil || !strings.Contains(out, want) {
 		t.Errorf("helm uninstall ends with %v, want it refused: %s\n%s", err, want, out)
 	}

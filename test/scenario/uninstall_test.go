@@ -194,11 +194,11 @@ func hookCompletes(t *testing.T) {
 	args := []string{"uninstall", "--namespace=" + cluster.Account.Namespace, "--service-account=" + cluster.Account.Name}
 
 	l.exec(hook, "ebbtide", append(args, "--on-maintenances=Refuse")...).assertSays(t, 1,
-		"error: Ebbtide is at work and would leave this behind:",
-		"NodeMaintenances that are not over (5): empty (Drain), reboot-one (Drain), reboot-two (Drain), replace (Drain), twice (Drain)",
-		"NodeMaintenances that are planned and announced on their nodes (1): next-week",
+		"error: Ebbtide is in use, and uninstalling it would leave behind:",
+		"NodeMaintenances in progress (5): empty (Drain), reboot-one (Drain), reboot-two (Drain), replace (Drain), twice (Drain)",
+		"Planned NodeMaintenances, announced on their nodes (1): next-week",
 		"janes", "Nodes whose pods stay under locks (2): one, two",
-		"PodDisruptionBudgets that their owners have locked (1): ", "web by user/anna",
+		"PodDisruptionBudgets locked by their owners (1): ", "web by user/anna",
 		"kubectl patch nodemaintenance NAME --type=merge",
 	)
 	l.maintain("still-possible", v1alpha1.StageIdle, []string{l.announced})
@@ -206,10 +206,10 @@ func hookCompletes(t *testing.T) {
 	l.autoscaler(true)
 	l.exec(hook, "ebbtide", append(args, "--on-maintenances=Complete", "--timeout=90s")...).assertSays(t, 0,
 		"Completing NodeMaintenances (5): empty, reboot-one, reboot-two, replace, twice",
-		"NodeMaintenance empty is complete and waits for whoever removes its nodes; they are given back without that. The cluster-autoscaler drains node held to remove it",
+		"NodeMaintenance empty is complete and only waits for the removal of its nodes; they are released without it. The cluster-autoscaler drains node held to remove it",
 		"Deleting planned NodeMaintenances (2): next-week, still-possible",
 		"nobody honours its lock any more: PodDisruptionBudget", "user/anna until TIME: moving [2Jshards",
-		"Nothing of Ebbtide is left on any object.",
+		"No traces of Ebbtide are left.",
 	)
 	l.assertNobodyBegins()
 	l.autoscaler(false)
@@ -305,7 +305,7 @@ func managersAreReleased(t *testing.T) {
 	}
 	admin := l.cluster.Kubeconfig
 	l.exec(admin, "kubectl-ebbtide", "release", "--yes").assertSays(t, 1,
-		"a manager is at work and would do again what is undone here: ", "in namespace "+cluster.Account.Namespace+" until TIME unless it is renewed", "add --force")
+		"a manager is running and would redo the changes: ", "in namespace "+cluster.Account.Namespace+" until TIME unless it is renewed", "add --force")
 
 	marks := l.traces()
 	commands := l.page("run: in test/scenario")
@@ -319,7 +319,7 @@ func managersAreReleased(t *testing.T) {
 		"  "+"cordoned: leave it cordoned, as it was before its maintenance; ", "held: make it schedulable; ", "planned: remove conditions MaintenancePlanned",
 		"give it back to its ReplicaSet; remove annotation ebbtide.dev/surge", "let it start (scheduling gate ebbtide.dev/node-maintenance)",
 		"user/anna until TIME: moving [2Jshards", "MutatingWebhookConfiguration (1):\n  ebbtide: delete it",
-		"Nothing was changed. Do all of this with\n  kubectl ebbtide release --yes\n")
+		"Nothing was changed. Make these changes with\n  kubectl ebbtide release --yes\n")
 	if diff := cmp.Diff(marks, l.traces()); diff != "" {
 		t.Errorf("a dry run has changed something (-before +after):\n%s", diff)
 	}
@@ -332,11 +332,11 @@ func managersAreReleased(t *testing.T) {
 	)
 	l.exec(admin, "kubectl-ebbtide", "release", "--yes", "--as="+bert).assertSays(t, 1,
 		"Could not read every Pod: list pods: ", `cannot list resource "pods"`, "Could not read every NodeMaintenance: ",
-		"Could not remove what it had left on", `cannot patch resource "poddisruptionbudgets"`, "objects could not be changed, and ",
-		"kinds of objects could not be read; have somebody with more rights run kubectl ebbtide release")
+		"Could not remove the traces on", `cannot patch resource "poddisruptionbudgets"`, "objects could not be changed, and ",
+		"kinds of objects could not be read; ask a user with more rights to run kubectl ebbtide release")
 	l.assertUnschedulable(l.held, false)
 
-	l.shell(commands[1]).assertSays(t, 0, "Removed what Ebbtide had left on")
+	l.shell(commands[1]).assertSays(t, 0, "Removed the traces of Ebbtide on")
 	l.before = slices.DeleteFunc(l.before, func(line string) bool {
 		return strings.Contains(line, "WebhookConfiguration") || strings.HasPrefix(line, "Lease ")
 	})
@@ -346,7 +346,7 @@ func managersAreReleased(t *testing.T) {
 	if planned.Spec.Stage != v1alpha1.StageIdle {
 		t.Errorf("a planned maintenance is in stage %s", planned.Spec.Stage)
 	}
-	l.exec(admin, "kubectl-ebbtide", "release", "--yes").assertSays(t, 0, "Ebbtide has left nothing that can be seen.")
+	l.exec(admin, "kubectl-ebbtide", "release", "--yes").assertSays(t, 0, "No traces of Ebbtide found.")
 	l.assertAManagerComesBackToNothing()
 }
 

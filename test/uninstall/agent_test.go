@@ -45,14 +45,14 @@ func TestNothingIsUninstalledWhileStaticPodsAreKeptAway(t *testing.T) {
 
 	err := hook.Run(t.Context())
 
-	const want = "Ebbtide is at work and would leave this behind:\n" +
-		"2 nodes keep static pods away (node-7, node-9): complete kernel-update first. Where no agent answers, run ebbtide-agent restore on the node and delete its NodeAgent"
+	const want = "Ebbtide is in use, and uninstalling it would leave behind:\n" +
+		"static pods are down on 2 nodes (node-7, node-9): complete kernel-update first. If an agent does not answer, run ebbtide-agent restore on the node and delete its NodeAgent"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	assertOpen(t, c, hook.Namespace)
 	hook.Mode, hook.Timeout = uninstall.Complete, 5*time.Second
-	if err := hook.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "still going on (1): 2 nodes keep static pods away (node-7, node-9): complete kernel-update first") {
+	if err := hook.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "still in progress (1): static pods are down on 2 nodes (node-7, node-9): complete kernel-update first") {
 		t.Errorf("got %v, want it to wait for them until its time is up", err)
 	}
 	assertOpen(t, c, hook.Namespace)

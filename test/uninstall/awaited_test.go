@@ -49,10 +49,10 @@ func TestNobodyWaitsForAnAutoscaler(t *testing.T) {
 
 	err := hook.Run(t.Context())
 
-	if err == nil || !strings.Contains(err.Error(), "still going on (1): NodeMaintenance kept.") {
+	if err == nil || !strings.Contains(err.Error(), "still in progress (1): NodeMaintenance kept.") {
 		t.Errorf("got %v, want it to wait for the managers that give node kept back", err)
 	}
-	const told = "NodeMaintenance removed is complete and waits for whoever removes its nodes; they are given back without that. " +
+	const told = "NodeMaintenance removed is complete and only waits for the removal of its nodes; they are released without it. " +
 		"The cluster-autoscaler drains node removed to remove it (taint ToBeDeletedByClusterAutoscaler). It takes the taint away if it gives up. " +
 		"If the cluster-autoscaler does not run any more: kubectl taint node removed ToBeDeletedByClusterAutoscaler:NoSchedule-\n"
 	if strings.Count(out.String(), told) != 1 {

@@ -26,8 +26,8 @@ func TestMachinesOfOthersThatWouldWaitForEver(t *testing.T) {
 	hooked := bridgedMachines(t, c)
 	for _, mode := range []uninstall.Mode{uninstall.Refuse, uninstall.Complete} {
 		err := uninstall.Hook{Client: c.Client, Namespace: namespaceOfManagers(t, c), Mode: mode, Timeout: time.Minute, Out: &bytes.Buffer{}}.Run(t.Context())
-		want := fmt.Sprintf("Ebbtide is at work and would leave this behind:\nMachines of other controllers that wait for Ebbtide when they are deleted (2): Machine of Cluster API %s, Machine of OpenShift %s\n"+
-			"  have nobody ask for it any more: kubectl label cluster.cluster.x-k8s.io NAME -n NAMESPACE ebbtide.dev/drain-", hooked[0], hooked[1])
+		want := fmt.Sprintf("Ebbtide is in use, and uninstalling it would leave behind:\nMachines of other controllers whose deletion waits for Ebbtide (2): Machine of Cluster API %s, Machine of OpenShift %s\n"+
+			"  disable it: kubectl label cluster.cluster.x-k8s.io NAME -n NAMESPACE ebbtide.dev/drain-", hooked[0], hooked[1])
 		if err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", mode, err, want)
 		}

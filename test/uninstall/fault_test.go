@@ -169,7 +169,7 @@ func TestAMaintenanceThatIsBegunBehindTheFirstLook(t *testing.T) {
 
 	err := hook.Run(t.Context())
 
-	if err == nil || !strings.Contains(err.Error(), "NodeMaintenances that are not over (1): just-begun (Drain)") {
+	if err == nil || !strings.Contains(err.Error(), "NodeMaintenances in progress (1): just-begun (Drain)") {
 		t.Errorf("got %v, want it refused", err)
 	}
 	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil || m.Spec.Stage != v1alpha1.StageDrain {
@@ -244,7 +244,7 @@ func TestReleaseThatCannotLookAgain(t *testing.T) {
 		return nil
 	}}
 	err := uninstall.Releaser{Client: blind, Now: time.Now, Yes: true, Out: &bytes.Buffer{}, Again: "release"}.Run(t.Context())
-	const want = "nobody knows whether something of Ebbtide is there again (list pods: connection lost); run release --yes again"
+	const want = "cannot determine whether traces of Ebbtide have reappeared (list pods: connection lost); run release --yes again"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -260,7 +260,7 @@ func TestReleaseThatIsCutOff(t *testing.T) {
 	cut := &faulty{WithWatch: c.Client, patched: func() error { return errors.New("connection lost") }}
 	out := &bytes.Buffer{}
 	err := uninstall.Releaser{Client: cut, Now: time.Now, Yes: true, Out: out, Again: "release"}.Run(t.Context())
-	const want = "1 object could not be changed; see above why, and run release --yes again"
+	const want = "1 object could not be changed; see above, and run release --yes again"
 	if err == nil || err.Error() != want || strings.Contains(out.String(), "Removed") ||
 		!strings.Contains(out.String(), "PodDisruptionBudget "+ns+"/locked: connection lost\n") {
 		t.Errorf("got %v, want %s\n%s", err, want, out)
@@ -282,7 +282,7 @@ func TestLeasesInManyNamespaces(t *testing.T) {
 	if err := (uninstall.Releaser{Client: c.Client, Now: time.Now, Out: out, Again: "release"}).Run(t.Context()); err != nil {
 		t.Error(err)
 	}
-	const want = "There are Leases ebbtide.dev in 4 more namespaces, and anybody may create one. In these nothing of managers is looked for: "
+	const want = "Skipped 4 more namespaces with a Lease ebbtide.dev, as any user may create one: "
 	if !strings.Contains(out.String(), want) || !strings.Contains(out.String(), " and 1 more\n") {
 		t.Errorf("it does not say %q:\n%s", want, out)
 	}

@@ -30,8 +30,8 @@ func TestNobodyCompletes(t *testing.T) {
 
 	err := hook.Run(t.Context())
 
-	const want = "it was not over after 8s; still going on (1): NodeMaintenance stuck. If no manager runs, or none can write, " +
-		"remove what is left with kubectl ebbtide release --yes, and then uninstall without hooks"
+	const want = "timed out after 8s; still in progress (1): NodeMaintenance stuck. If no manager is running or can write, " +
+		"run kubectl ebbtide release --yes, and then uninstall without hooks"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -41,7 +41,7 @@ func TestNobodyCompletes(t *testing.T) {
 	assertOpen(t, c, hook.Namespace)
 
 	hook.Mode = uninstall.Refuse
-	if err := hook.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "NodeMaintenances that are not over (1): stuck (Complete)") {
+	if err := hook.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "NodeMaintenances in progress (1): stuck (Complete)") {
 		t.Errorf("got %v, want it refused", err)
 	}
 	assertOpen(t, c, hook.Namespace)
@@ -113,8 +113,8 @@ func TestLongNobodyAnswers(t *testing.T) {
 
 	err := hook.Run(t.Context())
 
-	const want = "no manager answers, so that none gives anything back: start one, or remove what is left with kubectl ebbtide release --yes, " +
-		"and then uninstall without hooks. The API server says: "
+	const want = "no manager is running to release nodes: start one, or run kubectl ebbtide release --yes " +
+		"and then uninstall without hooks. The API server reports: "
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}

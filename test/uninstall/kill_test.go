@@ -166,7 +166,7 @@ func TestLongAnEvacuationThatOthersHold(t *testing.T) {
 
 	err := hook.Run(t.Context())
 
-	want := "still going on (1): Evacuation " + ns + "/" + e.Name + " (held by example.com/audit). If no manager runs"
+	want := "still in progress (1): Evacuation " + ns + "/" + e.Name + " (finalizers example.com/audit). If no manager is running"
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -177,7 +177,7 @@ func TestReleaseWithoutTheRightToEvictionRequests(t *testing.T) {
 	}
 	_, reader := r.c.User(t, rest, rbacv1.PolicyRule{APIGroups: []string{"lifecycle.k8s.io"}, Resources: []string{"evictionrequests"}, Verbs: []string{"list"}})
 	said, err = r.release(reader, true)
-	const help = "3 objects could not be changed; have somebody with more rights run release --yes again"
+	const help = "3 objects could not be changed; ask a user with more rights to run release --yes again"
 	if err == nil || !strings.Contains(err.Error(), help) || !strings.Contains(said, `cannot delete resource "evictionrequests" in API group "lifecycle.k8s.io"`) {
 		t.Errorf("who may not delete requests is told %v:\n%s", err, said)
 	}

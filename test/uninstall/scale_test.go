@@ -62,7 +62,7 @@ func TestLongManyObjects(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	text := out.String()
-	for _, words := range []string{"PodDisruptionBudget (5000):\n", "/budget-4711: remove annotation ebbtide.dev/lock\n    note: nobody honours its lock any more: ", "\n  and 4990 more\n", "Removed what Ebbtide had left on 50"} {
+	for _, words := range []string{"PodDisruptionBudget (5000):\n", "/budget-4711: remove annotation ebbtide.dev/lock\n    note: nobody honours its lock any more: ", "\n  and 4990 more\n", "Removed the traces of Ebbtide on 50"} {
 		if !strings.Contains(text, words) {
 			t.Errorf("it does not say %q", words)
 		}
@@ -152,7 +152,7 @@ func TestOneObjectThatSomebodyWritesAgain(t *testing.T) {
 	stubborn := again{Client: c.Client, name: "loud"}
 	out := &bytes.Buffer{}
 	err := uninstall.Releaser{Client: stubborn, Now: time.Now, Yes: true, Out: out, Again: "kubectl ebbtide release"}.Run(t.Context())
-	want := "something of Ebbtide is there again: PodDisruptionBudget " + ns + "/loud; stop its managers, and run kubectl ebbtide release --yes again"
+	want := "traces of Ebbtide have reappeared: PodDisruptionBudget " + ns + "/loud; stop its managers, and run kubectl ebbtide release --yes again"
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %s\n%s", err, want, out)
 	}
@@ -190,18 +190,18 @@ func TestLongMachinesAreLeftAlone(t *testing.T) {
 	out := &bytes.Buffer{}
 	// Nothing keeps anybody from beginning something, so that the hook says so.
 	release := uninstall.Releaser{Client: c.Client, Now: time.Now, Yes: true, Out: out, Again: "release"}
-	const want = "1 of Machines and Clusters are still held, and cannot be deleted without a manager: add --machines to let them go, after which nobody drains their nodes"
+	const want = "1 Machines and Clusters cannot be deleted without a manager; add --machines to release them, after which their nodes are not drained"
 	if err := release.Run(t.Context()); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	if text := out.String(); !strings.Contains(text, "Machine, left alone without --machines (1):\n  "+ns+"/worker: remove finalizer ebbtide.dev/machine\n    note: from now on its infrastructure goes at once") {
+	if text := out.String(); !strings.Contains(text, "Machine, kept without --machines (1):\n  "+ns+"/worker: remove finalizer ebbtide.dev/machine\n    note: from now on its infrastructure goes at once") {
 		t.Errorf("it says\n%s", text)
 	}
 	hook := uninstall.Hook{Client: c.Client, Namespace: ns, Mode: uninstall.Complete, Timeout: time.Minute, Out: out}
 	if err := hook.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "Machines and Clusters that cannot be deleted without a manager (1): Machine "+ns+"/worker") {
 		t.Errorf("the hook goes on: %v", err)
 	}
-	if !strings.Contains(out.String(), "warning: policy ebbtide-uninstall is not installed, so that what is begun from now on may be left behind\n") {
+	if !strings.Contains(out.String(), "warning: policy ebbtide-uninstall is not installed, so new NodeMaintenances may be left behind\n") {
 		t.Errorf("it says nothing of the missing policy:\n%s", out)
 	}
 	if err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "ebbtide-uninstall"}, &corev1.ConfigMap{}); client.IgnoreNotFound(err) != nil || err == nil {
@@ -230,7 +230,7 @@ func TestALeaseThatSomebodyMadeUp(t *testing.T) {
 	out := &bytes.Buffer{}
 	release := uninstall.Releaser{Client: c.Client, Now: time.Now, Out: out, Again: "release"}
 	err := release.Run(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "a manager is at work and would do again what is undone here: mallory [2Jyyy") ||
+	if err == nil || !strings.Contains(err.Error(), "a manager is running and would redo the changes: mallory [2Jyyy") ||
 		!strings.Contains(err.Error(), ", in namespace "+ns+" until ") || !strings.Contains(err.Error(), "add --force") || len(err.Error()) > 1000 || out.Len() > 0 {
 		t.Errorf("got %v\n%s", err, out)
 	}
