@@ -141,7 +141,7 @@ Nodes:
     shop/web-2 refused since 2026-03-01T11:57:00Z, PDBExhausted
     shop/api-1 asked since 2026-03-01T11:55:00Z
     shop/api-0 moved since 2026-03-01T11:55:00Z, by mover.example.com: copying
-    shop/web-3 terminating, it has until 12:00:10 UTC
+    shop/web-3 terminating, grace period ends at 12:00:10 UTC
     and 2 more pods
   node-2: waiting, 4 pods left. Waiting for node node-1.
   node-5: draining, 1 pod left. Evacuating
@@ -212,7 +212,7 @@ Nodes:
 Retained:
   Pod/kube-system/proxy-node-00 and 14 more: 15 pods. Rule keep skips it.
 `
-	if _, got, _ := strings.Cut(text.String(), "held up.\n"); got != want {
+	if _, got, _ := strings.Cut(text.String(), "blocked.\n"); got != want {
 		t.Errorf("(-want +got):\n%s", cmp.Diff(want, text.String()))
 	}
 }

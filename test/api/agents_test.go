@@ -45,7 +45,7 @@ func TestTheAgentsOfNodes(t *testing.T) {
 			t.Errorf("want %q in\n%s", want, out)
 		}
 	}
-	if !strings.Contains(out, "keeps 1 static pod away: there is no pod "+namespace+"/ebbtide-agent-a on it. If it does not come back, run this on the node: for f in /etc/kubernetes/manifests/.*.ebbtide-held;") || code != 0 {
+	if !strings.Contains(out, "keeps 1 static pod away: pod "+namespace+"/ebbtide-agent-a does not exist. If it does not recover, run on the node: for f in /etc/kubernetes/manifests/.*.ebbtide-held;") || code != 0 {
 		t.Errorf("exit code %d, and\n%s", code, out)
 	}
 
@@ -92,7 +92,7 @@ func TestTheAgentOfAHost(t *testing.T) {
 	namespace := c.Namespace(t)
 	unit := noted(t, c, c.Pool()+"-a", oneOfTwo(""))
 	out, _, _ := agents(t, c, "-n", namespace)
-	if want := unit.Name + ": its agent does not answer and keeps 1 static pod away: it is a unit of the host and does not renew its Lease " + namespace + "/ebbtide-agent-" + unit.Name; !strings.Contains(out, want) {
+	if want := unit.Name + ": the agent is not responding and keeps 1 static pod away: it does not renew its Lease " + namespace + "/ebbtide-agent-" + unit.Name; !strings.Contains(out, want) {
 		t.Errorf("want %q in\n%s", want, out)
 	}
 	beat := host.Heartbeat{Client: c.Client, Namespace: namespace, Name: core.AgentLease(unit.Name)}

@@ -95,14 +95,14 @@ func TestWhyAStaticPodIsAway(t *testing.T) {
 		{Namespace: a.namespace, Name: "edge-x", State: v1alpha1.StaticPodHeld, Message: "edge.yaml is put aside."},
 	}})
 	a.says(t, []string{"pod", "edge-x", "-n", a.namespace},
-		"edge-x is a static pod of node "+a.node+", Held: edge.yaml is put aside.", "It comes back when "+a.Pool()+"-kernel is complete: kubectl ebbtide complete")
+		"edge-x is a static pod of node "+a.node+", Held: edge.yaml is put aside.", "To restore it, complete "+a.Pool()+"-kernel: kubectl ebbtide complete")
 	mirror := a.pod.DeepCopy()
 	mirror.ObjectMeta = metav1.ObjectMeta{Namespace: a.namespace, Name: "etcd-x"}
 	podclass.MakeMirror(mirror, "node")
 	if err := a.Client.Create(t.Context(), mirror); err != nil {
 		t.Fatal(err)
 	}
-	a.says(t, []string{"po/etcd-x", "-n", a.namespace}, "Unmanageable (ControlPlane): etcd-x is part of the control plane.", "It stays, and nobody waits for it.")
+	a.says(t, []string{"po/etcd-x", "-n", a.namespace}, "Unmanageable (ControlPlane): etcd-x is part of the control plane.", "It stays, and no drain waits for it.")
 }
 
 // Who may not see everything is not told that there is nothing.
@@ -110,7 +110,7 @@ func TestWhyIsUnknown(t *testing.T) {
 	a := newAsking(t)
 	user, _ := a.User(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}})
 	out, told, code := why(t, a.Cluster, "pod/db-0", "-n", a.namespace, "--as", user)
-	if code != 0 || !strings.Contains(out, "Whether anybody has asked it to leave is unknown.") || strings.Contains(out, "Nobody") {
+	if code != 0 || !strings.Contains(out, "Cannot determine whether it was asked to leave.") || strings.Contains(out, "was not asked") {
 		t.Errorf("%d\n%s", code, out)
 	}
 	for _, kind := range []string{"evacuation", "node"} {

@@ -67,8 +67,8 @@ func TestWhyABudgetAllowsNothing(t *testing.T) {
 	if err := a.Client.Create(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
-	a.says(t, []string{"pdb/web", "-n", a.namespace}, "PodDisruptionBudget "+a.namespace+"/web allows 0 disruptions now: it has 2 pods of 2 healthy, and needs 2.",
-		"PodDisruptionBudget web can never allow a disruption: minAvailable 2 needs 2 available pods and there are 2 in all.", "What helps: ", "Nobody waits for it.")
+	a.says(t, []string{"pdb/web", "-n", a.namespace}, "PodDisruptionBudget "+a.namespace+"/web allows 0 disruptions: 2 pods of 2 healthy, 2 required.",
+		"PodDisruptionBudget web can never allow a disruption: minAvailable 2 needs 2 available pods and there are 2 in all.", "What helps: ", "No pods wait for it.")
 	e.Status = v1alpha1.EvacuationStatus{RefusingBudgetName: "web", Conditions: []metav1.Condition{{
 		Type: v1alpha1.ConditionEvictionRefused, Status: metav1.ConditionTrue, LastTransitionTime: metav1.Now(), Reason: string(v1alpha1.BlockerPDBExhausted), Message: "It is used up.",
 	}}}
@@ -78,7 +78,7 @@ func TestWhyABudgetAllowsNothing(t *testing.T) {
 	a.says(t, []string{"pdb", "web", "-n", a.namespace}, "1 pod waits for it: web-1 (node "+a.node+").")
 	a.says(t, []string{"pod/web-1", "-n", a.namespace}, "Its eviction is refused (PDBUnsatisfiable): PodDisruptionBudget web can never allow a disruption", "What helps: ", "minAvailable")
 	a.budgets(t, "also", 1, 2)
-	a.says(t, []string{"pdb/" + a.namespace + "/web"}, "1 pod of it is under another budget, too.", "They are also, web.", "What helps: Keep one and narrow or delete the rest")
+	a.says(t, []string{"pdb/" + a.namespace + "/web"}, "1 of its pods has another budget, too.", "They are also, web.", "What helps: Keep one and narrow or delete the rest")
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"ebbtide.dev/lock":"{\"holder\":\"user/anna\",\"acquiredAt\":\"2026-01-01T00:00:00Z\",\"renewedAt\":\"`+
 		time.Now().UTC().Format(time.RFC3339)+`\",\"expiresAt\":\"2100-01-01T00:00:00Z\"}"}}}`))
 	if err := a.Client.Patch(t.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: "web"}}, patch); err != nil {
@@ -97,11 +97,11 @@ func TestWhyANodeIsNotEmpty(t *testing.T) {
 	said := has(a.node, 2, webIsUsedUp())
 	said.PodsRetained, said.Retained = 1, []v1alpha1.Blocker{stays}
 	d.becomes("Blocked", "PDBExhausted", said)
-	a.says(t, []string{"node/" + a.node}, "Node "+a.node+" takes pods, though a NodeMaintenance holds it.",
+	a.says(t, []string{"node/" + a.node}, "Node "+a.node+" is schedulable although a NodeMaintenance holds it.",
 		"NodeMaintenance "+a.Pool()+"-kernel (stage Drain) holds it: ", "2 pods left. Evacuating", "1 pod blocked by PodDisruptionBudget/shop/web (PDBExhausted): ", "What helps: Wait.",
 		"1 pod stays: Pod/"+a.namespace+"/db-0 (DrainRule) The pod stays, as MachineDrainRule/operations/keep skips it.")
 	a.says(t, []string{a.node}, "Node "+a.node+" takes pods")
-	a.says(t, []string{"pod/db-0", "-n", a.namespace}, "It stays on purpose (DrainRule): The pod stays, as MachineDrainRule/operations/keep skips it.", "To have it leave, change the rule.")
+	a.says(t, []string{"pod/db-0", "-n", a.namespace}, "It stays as intended (DrainRule): The pod stays, as MachineDrainRule/operations/keep skips it.", "To have it leave, change the rule.")
 	a.says(t, []string{"nm/" + d.Name}, "NodeMaintenance "+d.Name+": stage Drain, blocked, 0 of 1 node drained, 2 pods left, 1 blocked.", "1 pod blocked by PodDisruptionBudget/shop/web")
 }
 
@@ -118,13 +118,13 @@ func TestWhyInAClusterWithoutEbbtide(t *testing.T) {
 	a.runs(t, "bare", "none")
 	a.budgets(t, "web", 1, 1)
 	user, _ := c.User(t, rbacv1.PolicyRule{APIGroups: []string{"", "policy", "ebbtide.dev"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}})
-	a.says(t, []string{"web-1", "-n", a.namespace, "--as", user}, a.namespace+"/web-1 is on node "+a.node+".", "Nobody asks it to leave: no NodeMaintenance holds its node.",
-		"If somebody drained its node now, it would not leave:", "PodDisruptionBudget web can never allow a disruption: minAvailable 1 needs 1 available pods and there are 1 in all. (PDBUnsatisfiable)",
-		"What helps: Nobody replaces such pods.", "No controller owns it: nobody replaces it when it has left.", "What it has in these volumes is lost when it leaves: cache.")
-	a.says(t, []string{"node/" + a.node, "--as", user}, "Node "+a.node+" takes pods: it is not cordoned, and no NodeMaintenance holds it.",
-		"It has 2 pods. A drain would meet this:", "1 pod would not leave: PodDisruptionBudget/"+a.namespace+"/web (PDBUnsatisfiable): ", "2 pods have no controller, and nobody would replace them.",
-		"2 pods have data in temporary volumes, which would be lost.", "All that would happen: kubectl ebbtide plan "+a.node)
-	a.says(t, []string{"pdb/web", "-n", a.namespace, "--as", user}, "allows 0 disruptions now", "can never allow a disruption", "Nobody waits for it.")
+	a.says(t, []string{"web-1", "-n", a.namespace, "--as", user}, a.namespace+"/web-1 is on node "+a.node+".", "It was not asked to leave because no NodeMaintenance holds its node.",
+		"If its node was drained now, it would not leave:", "PodDisruptionBudget web can never allow a disruption: minAvailable 1 needs 1 available pods and there are 1 in all. (PDBUnsatisfiable)",
+		"What helps: Nobody replaces such pods.", "It has no controller and will not be replaced when it leaves.", "Data in these volumes will be lost when it leaves: cache.")
+	a.says(t, []string{"node/" + a.node, "--as", user}, "Node "+a.node+" is schedulable, and no NodeMaintenance holds it.",
+		"It has 2 pods. These would block a drain:", "1 pod would not leave: PodDisruptionBudget/"+a.namespace+"/web (PDBUnsatisfiable): ", "2 pods have no controller, and nobody would replace them.",
+		"2 pods have data in temporary volumes, which would be lost.", "To preview a drain: kubectl ebbtide plan "+a.node)
+	a.says(t, []string{"pdb/web", "-n", a.namespace, "--as", user}, "allows 0 disruptions", "can never allow a disruption", "No pods wait for it.")
 	if wrote := (&foreseen{Cluster: c, t: t}).writes(); len(wrote) > 0 {
 		t.Errorf("it writes: %q", wrote)
 	}

@@ -208,7 +208,7 @@ func hookCompletes(t *testing.T) {
 		"Completing NodeMaintenances (5): empty, reboot-one, reboot-two, replace, twice",
 		"NodeMaintenance empty is complete and only waits for the removal of its nodes; they are released without it. The cluster-autoscaler drains node held to remove it",
 		"Deleting planned NodeMaintenances (2): next-week, still-possible",
-		"nobody honours its lock any more: PodDisruptionBudget", "user/anna until TIME: moving [2Jshards",
+		"its lock is no longer enforced: PodDisruptionBudget", "user/anna until TIME: moving [2Jshards",
 		"No traces of Ebbtide are left.",
 	)
 	l.assertNobodyBegins()
@@ -315,9 +315,9 @@ func managersAreReleased(t *testing.T) {
 	plan := l.awaitPlan(commands[0])
 	shown := l.page("printed: by this command in test/scenario, among more of the same")
 	plan.assertSays(t, 0, strings.SplitAfter(strings.Join(shown, ""), "\n")...)
-	plan.assertSays(t, 0, "NodeMaintenance (5):\n", "twice: set stage Complete, it is Drain; remove finalizer nodemaintenance.k8s.io/maintenance-completion",
+	plan.assertSays(t, 0, "NodeMaintenance (5):\n", "twice: set stage Complete instead of Drain; remove finalizer nodemaintenance.k8s.io/maintenance-completion",
 		"  "+"cordoned: leave it cordoned, as it was before its maintenance; ", "held: make it schedulable; ", "planned: remove conditions MaintenancePlanned",
-		"give it back to its ReplicaSet; remove annotation ebbtide.dev/surge", "let it start (scheduling gate ebbtide.dev/node-maintenance)",
+		"return it to its ReplicaSet; remove annotation ebbtide.dev/surge", "remove scheduling gate ebbtide.dev/node-maintenance",
 		"user/anna until TIME: moving [2Jshards", "MutatingWebhookConfiguration (1):\n  ebbtide: delete it",
 		"Nothing was changed. Make these changes with\n  kubectl ebbtide release --yes\n")
 	if diff := cmp.Diff(marks, l.traces()); diff != "" {

@@ -41,7 +41,7 @@ func TestMachinesOfOthersThatWouldWaitForEver(t *testing.T) {
 		t.Errorf("without --yes: %v, and %v have hooks", err, stillHooked(t, c))
 	}
 	for _, words := range []string{
-		"Machine of Cluster API (1):\n  " + hooked[0] + ": remove the hook at which it waits for Ebbtide when it is deleted\n",
+		"Machine of Cluster API (1):\n  " + hooked[0] + ": remove the pre-drain hook of Ebbtide\n",
 		"Machine of OpenShift (1):\n  " + hooked[1] + ": remove the hook",
 	} {
 		if !strings.Contains(out.String(), words) {

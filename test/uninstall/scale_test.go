@@ -62,7 +62,7 @@ func TestLongManyObjects(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	text := out.String()
-	for _, words := range []string{"PodDisruptionBudget (5000):\n", "/budget-4711: remove annotation ebbtide.dev/lock\n    note: nobody honours its lock any more: ", "\n  and 4990 more\n", "Removed the traces of Ebbtide on 50"} {
+	for _, words := range []string{"PodDisruptionBudget (5000):\n", "/budget-4711: remove annotation ebbtide.dev/lock\n    note: its lock is no longer enforced: ", "\n  and 4990 more\n", "Removed the traces of Ebbtide on 50"} {
 		if !strings.Contains(text, words) {
 			t.Errorf("it does not say %q", words)
 		}
@@ -194,7 +194,7 @@ func TestLongMachinesAreLeftAlone(t *testing.T) {
 	if err := release.Run(t.Context()); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	if text := out.String(); !strings.Contains(text, "Machine, kept without --machines (1):\n  "+ns+"/worker: remove finalizer ebbtide.dev/machine\n    note: from now on its infrastructure goes at once") {
+	if text := out.String(); !strings.Contains(text, "Machine, kept without --machines (1):\n  "+ns+"/worker: remove finalizer ebbtide.dev/machine\n    note: when it is deleted, its node will not be drained") {
 		t.Errorf("it says\n%s", text)
 	}
 	hook := uninstall.Hook{Client: c.Client, Namespace: ns, Mode: uninstall.Complete, Timeout: time.Minute, Out: out}

@@ -6,12 +6,12 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
-// ofAgent removes what an agent has said. What it keeps away stays where it is, on the
-// disk of its node; nothing but the note leads there any more.
+// ofAgent deletes the report of an agent. Manifests that it keeps away stay on the disk of the
+// node, which only the note mentions.
 func ofAgent(a *v1alpha1.NodeAgent) Finding {
 	f := Finding{Delete: true, Does: []string{"delete it"}}
 	if maintenance.AgentOf(a).Holds() {
-		f.Notes = append(f.Notes, "its node keeps static pods away, and no API brings them back. On the node: "+blocker.BringBack(a.Status.ManifestDir))
+		f.Notes = append(f.Notes, "its node keeps static pods away. To restore them, run on the node: "+blocker.BringBack(a.Status.ManifestDir))
 	}
 	return f
 }

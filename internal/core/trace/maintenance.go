@@ -8,9 +8,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
-// ofMaintenance ends a maintenance that has begun. One that is planned holds nothing and
-// stays a plan: complete, it would ask a manager that comes later to make its nodes
-// schedulable. One that is over is history, and so is what its node was meanwhile.
+// ofMaintenance ends a maintenance that has begun. A planned one stays a plan: if it were complete,
+// a later manager would make its nodes schedulable. A completed one is history.
 func ofMaintenance(m *v1alpha1.NodeMaintenance, facts Facts) Finding {
 	f := held(m, is(v1alpha1.MaintenanceCompletionFinalizer))
 	if !maintenance.Begun(m) {
@@ -19,7 +18,7 @@ func ofMaintenance(m *v1alpha1.NodeMaintenance, facts Facts) Finding {
 	status := maintenance.CutShort(m, facts.Now, facts.Why)
 	f.Status = &status
 	if m.Spec.Stage == v1alpha1.StageComplete {
-		f.Does = append([]string{"say that it is over"}, f.Does...)
+		f.Does = append([]string{"mark it as complete"}, f.Does...)
 		return f
 	}
 	if f.Without == nil {
@@ -31,6 +30,6 @@ func ofMaintenance(m *v1alpha1.NodeMaintenance, facts Facts) Finding {
 		delete(ended.Annotations, v1alpha1.HandedOverAnnotation)
 		f.Does = append(f.Does, "remove annotation "+v1alpha1.HandedOverAnnotation)
 	}
-	f.Does = append([]string{fmt.Sprintf("set stage Complete, it is %s", excerpt.Line(string(m.Spec.Stage), maxNote))}, f.Does...)
+	f.Does = append([]string{fmt.Sprintf("set stage Complete instead of %s", excerpt.Line(string(m.Spec.Stage), maxNote))}, f.Does...)
 	return f
 }

@@ -16,7 +16,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
-// ofNode gives a node back as the last maintenance would.
+// ofNode restores a node as its last maintenance would.
 func ofNode(node *corev1.Node) Finding {
 	var f Finding
 	without := node.DeepCopy()
@@ -25,7 +25,7 @@ func ofNode(node *corev1.Node) Finding {
 	case !held:
 	case !known:
 		f.Does = append(f.Does, "leave it as it is")
-		f.Notes = append(f.Notes, "nobody can read what it was before its maintenance: uncordon it by hand if it is to take pods")
+		f.Notes = append(f.Notes, "its state before the maintenance is unknown. To make it schedulable: kubectl uncordon")
 	case node.Spec.Unschedulable && !unschedulable:
 		f.Does = append(f.Does, "make it schedulable")
 	case unschedulable:
@@ -56,7 +56,6 @@ func ofNode(node *corev1.Node) Finding {
 	return f
 }
 
-// remove takes keys away from annotations or labels.
 func remove(what string, from map[string]string, keys ...string) (does []string) {
 	for _, key := range keys {
 		if _, there := from[key]; there {
@@ -67,13 +66,13 @@ func remove(what string, from map[string]string, keys ...string) (does []string)
 	return does
 }
 
-// unprotect lets autoscalers at a node again, as they were before its maintenance.
+// unprotect restores the protection from autoscalers to its earlier state.
 func unprotect(node *corev1.Node, back map[string]*string) (does []string) {
 	for _, key := range slices.Sorted(maps.Keys(back)) {
 		delete(node.Annotations, key)
 		if was := back[key]; was != nil {
 			metav1.SetMetaDataAnnotation(&node.ObjectMeta, key, *was)
-			does = append(does, fmt.Sprintf("make annotation %s %q again", key, excerpt.Line(*was, maxNote)))
+			does = append(does, fmt.Sprintf("restore annotation %s to %q", key, excerpt.Line(*was, maxNote)))
 			continue
 		}
 		does = append(does, "remove annotation "+key)
@@ -81,7 +80,7 @@ func unprotect(node *corev1.Node, back map[string]*string) (does []string) {
 	return does
 }
 
-// conditions names conditions, whose types somebody else may have written.
+// conditions names conditions, whose types may be foreign text.
 func conditions(types []corev1.NodeConditionType) string {
 	words := make([]string, len(types))
 	for i := range types {

@@ -9,17 +9,15 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
-// Removals are nodes that NodeMaintenances hold, and whether managers leave them cordoned
-// because somebody else removes them: a maintenance is not over before that is. Its zero
-// value knows of none.
+// Removals are nodes that managers leave cordoned because another controller removes them. Their
+// maintenances are not complete before that. Its zero value is empty.
 type Removals struct {
-	// awaited are, by maintenance, what is to be known of nodes that are removed; held are
-	// the maintenances that hold a node that is not.
+	// awaited describes such nodes by maintenance, held are the maintenances of other nodes.
 	awaited map[string][]string
 	held    map[string]bool
 }
 
-// See notes a node. Each is to be seen once.
+// See adds a node. Each node must be added once.
 func (r *Removals) See(node *corev1.Node) {
 	for _, name := range cordon.Holders(node) {
 		switch {
@@ -37,8 +35,8 @@ func (r *Removals) See(node *corev1.Node) {
 	}
 }
 
-// Awaited is, for each of its nodes, for whom a maintenance that is complete waits and what
-// helps; empty if it holds others, too, or none: then managers are not through with it.
+// Awaited describes the awaited nodes of a completed maintenance. It is empty if the maintenance
+// holds other nodes or none.
 func (r *Removals) Awaited(maintenance string) []string {
 	if r.held[maintenance] {
 		return nil

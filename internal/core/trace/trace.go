@@ -23,42 +23,38 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
-// Object is what can bear traces.
 type Object interface {
 	metav1.Object
 	runtime.Object
 }
 
-// Facts are what an object does not say itself.
+// Facts are what the object does not contain.
 type Facts struct {
-	// Now is the time of the API server.
 	Now time.Time
-	// Homeless is true of a pod whose ReplicaSet does not exist any more.
+	// Homeless is true for a pod whose ReplicaSet no longer exists.
 	Homeless bool
-	// Why is what a maintenance says that is cut short.
+	// Why is the message of a maintenance that is cut short.
 	Why string
 }
 
-// Finding is what Ebbtide has left on one object, and what is to be done about it in
-// this order: the status, the object, its deletion.
+// Finding is what Ebbtide left on one object. Removal is done in this order: status, object,
+// deletion.
 type Finding struct {
-	// Object is how it was read.
 	Object Object
-	// Announced are the types of its conditions that go, of a Node.
+	// Announced are the types of Node conditions to remove.
 	Announced []corev1.NodeConditionType
-	// Status is what a NodeMaintenance is to say; nil leaves it as it is.
+	// Status is the new status of a NodeMaintenance, if it changes.
 	Status *v1alpha1.NodeMaintenanceStatus
-	// Without is the object without traces; nil if its metadata and spec bear none.
+	// Without is the object without traces; nil if its metadata and spec have none.
 	Without Object
 	// Delete is true if the object itself is a trace.
 	Delete bool
-	// Does says what is done, in words like "remove annotation ebbtide.dev/cordon".
+	// Does describes the changes, such as "remove annotation ebbtide.dev/cordon".
 	Does []string
-	// Notes say what a person may have to do besides. They can be shown on a terminal.
+	// Notes describe remaining manual steps. They are safe for a terminal.
 	Notes []string
 }
 
-// Of returns what Ebbtide has left on an object; found is false if that is nothing.
 func Of(object Object, facts Facts) (f Finding, found bool) {
 	switch o := object.(type) {
 	case *v1alpha1.NodeMaintenance:
@@ -89,15 +85,14 @@ func Of(object Object, facts Facts) (f Finding, found bool) {
 }
 
 const (
-	// maxNote is how many bytes of what others have written a note shows.
+	// maxNote limits foreign text in a note.
 	maxNote = 300
-	// maxFinalizers is how many finalizers of one object are named. An Evacuation can have
-	// as many as fit into it, of anybody who may ask for one.
+	// maxFinalizers limits the named finalizers of an object.
 	maxFinalizers = 3
 )
 
-// ofBridged is a Machine of another controller. One whose hooks are no list is none that
-// anybody reads.
+// ofBridged handles a Machine of Cluster API. Hooks that are not a list are ignored by its
+// controller, too.
 func ofBridged(o *unstructured.Unstructured) (f Finding) {
 	kind := o.GroupVersionKind()
 	if kind != bridge.ClusterAPIMachine && kind != bridge.OpenShiftMachine {
@@ -107,11 +102,11 @@ func ofBridged(o *unstructured.Unstructured) (f Finding) {
 	if err != nil || without == nil {
 		return f
 	}
-	f.Without, f.Does = without, []string{"remove the hook at which it waits for Ebbtide when it is deleted"}
+	f.Without, f.Does = without, []string{"remove the pre-drain hook of Ebbtide"}
 	return f
 }
 
-// held is an object of which nothing but finalizers of ours are left.
+// held removes finalizers of ours.
 func held[T Object](object T, ours func(finalizer string) bool) Finding {
 	var f Finding
 	var kept []string
@@ -135,15 +130,13 @@ func held[T Object](object T, ours func(finalizer string) bool) Finding {
 	without.SetFinalizers(kept)
 	f.Without = without
 	if object.GetDeletionTimestamp() != nil && len(kept) > 0 {
-		f.Notes = append(f.Notes, "it is being deleted, and stays until whoever set it removes "+nameFinalizers(kept))
+		f.Notes = append(f.Notes, "its deletion waits for the owner of "+nameFinalizers(kept))
 	}
 	return f
 }
 
-// is returns what finds one finalizer.
 func is(ours string) func(string) bool { return func(one string) bool { return one == ours } }
 
-// nameFinalizers names the first of some.
 func nameFinalizers(all []string) string {
 	text := "finalizer " + excerpt.Line(all[0], maxNote)
 	if more := len(all) - 1; more > 0 {
@@ -152,40 +145,38 @@ func nameFinalizers(all []string) string {
 	return text
 }
 
-// ofEvacuation takes back every request, whoever made it: nobody acts on it any more.
+// ofEvacuation withdraws every request, because no manager acts on it any more.
 func ofEvacuation(e *v1alpha1.Evacuation) Finding {
 	ours := func(finalizer string) bool { return strings.HasPrefix(finalizer, v1alpha1.InstigatorFinalizerPrefix) }
 	f := held(e, ours)
 	f.Delete, f.Does = true, append([]string{"delete it"}, f.Does...)
 	kept := slices.DeleteFunc(slices.Clone(e.Finalizers), ours)
 	if len(kept) > 0 && len(f.Notes) == 0 {
-		f.Notes = append(f.Notes, "it stays until whoever set it removes "+nameFinalizers(kept))
+		f.Notes = append(f.Notes, "its deletion waits for the owner of "+nameFinalizers(kept))
 	}
 	return f
 }
 
-// ofRequest takes back what Ebbtide has asked for, and nothing else: others answer
-// EvictionRequests, too. Who deletes one withdraws it.
+// ofRequest withdraws only EvictionRequests of Ebbtide, since other controllers answer them, too.
 func ofRequest(request *lifecyclev1alpha1.EvictionRequest) Finding {
 	if !evictionrequest.Own(request) {
 		return Finding{}
 	}
 	f := Finding{Delete: true, Does: []string{"delete it"}}
 	if len(request.Finalizers) > 0 {
-		f.Notes = append(f.Notes, "it stays until whoever set it removes "+nameFinalizers(request.Finalizers))
+		f.Notes = append(f.Notes, "its deletion waits for the owner of "+nameFinalizers(request.Finalizers))
 	}
 	return f
 }
 
-// ofMachine lets a Machine go.
 func ofMachine(m *v1alpha1.Machine) Finding {
 	f := held(m, is(v1alpha1.MachineFinalizer))
 	switch {
 	case len(f.Does) == 0:
 	case m.DeletionTimestamp != nil:
-		f.Notes = append(f.Notes, "it is being deleted, and goes at once: its node is not drained, its hooks are not waited for")
+		f.Notes = append(f.Notes, "it will be deleted immediately, without draining its node or waiting for hooks")
 	default:
-		f.Notes = append(f.Notes, "from now on its infrastructure goes at once when it is deleted: nobody drains its node or waits for hooks")
+		f.Notes = append(f.Notes, "when it is deleted, its node will not be drained and hooks will not be waited for")
 	}
 	return f
 }

@@ -14,8 +14,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/surge"
 )
 
-// ofPod lets a pod start that is held back, and gives a detached one back to its
-// ReplicaSet, which removes one too many: it has all of them again.
+// ofPod ungates a pod, and returns a detached one to its ReplicaSet, which removes a surplus pod.
 func ofPod(pod *corev1.Pod, facts Facts) Finding {
 	var f Finding
 	without := surge.Undone(pod).DeepCopy()
@@ -24,11 +23,11 @@ func ofPod(pod *corev1.Pod, facts Facts) Finding {
 	case after == pod.Labels[hash]:
 	case after == "":
 		f.Does = append(f.Does, "remove label "+hash)
-		f.Notes = append(f.Notes, "nobody can read where it came from, so that it belongs to nobody: delete it if it is not needed")
+		f.Notes = append(f.Notes, "its origin is unknown, so it has no owner. Delete it if it is not needed")
 	default:
-		f.Does = append(f.Does, "give it back to its ReplicaSet")
+		f.Does = append(f.Does, "return it to its ReplicaSet")
 		if facts.Homeless {
-			f.Notes = append(f.Notes, "its ReplicaSet does not exist any more, so that it belongs to nobody: delete it if it is not needed")
+			f.Notes = append(f.Notes, "its ReplicaSet no longer exists. Delete it if it is not needed")
 		}
 	}
 	for _, key := range []string{v1alpha1.SurgeAnnotation, v1alpha1.SurgeReplacementAnnotation} {
@@ -37,7 +36,7 @@ func ofPod(pod *corev1.Pod, facts Facts) Finding {
 		}
 	}
 	if daemonset.Held(pod) {
-		f.Does = append(f.Does, "let it start (scheduling gate "+v1alpha1.MaintenanceGate+")")
+		f.Does = append(f.Does, "remove scheduling gate "+v1alpha1.MaintenanceGate)
 		without.Spec.SchedulingGates = slices.DeleteFunc(without.Spec.SchedulingGates, func(gate corev1.PodSchedulingGate) bool {
 			return gate.Name == v1alpha1.MaintenanceGate
 		})
@@ -48,7 +47,6 @@ func ofPod(pod *corev1.Pod, facts Facts) Finding {
 	return f
 }
 
-// ofBudget unlocks a budget, whoever has locked it.
 func ofBudget(b *policyv1.PodDisruptionBudget, facts Facts) Finding {
 	if _, locked := b.Annotations[v1alpha1.LockAnnotation]; !locked {
 		return Finding{}
@@ -58,7 +56,7 @@ func ofBudget(b *policyv1.PodDisruptionBudget, facts Facts) Finding {
 	f := Finding{Without: without, Does: []string{"remove annotation " + v1alpha1.LockAnnotation}}
 	hold, inForce := budget.LockOf(b, facts.Now, 0)
 	if _, _, drains := hold.Drain(); inForce && !drains {
-		f.Notes = append(f.Notes, "nobody honours its lock any more: "+excerpt.Line(hold.Describe(b), maxNote))
+		f.Notes = append(f.Notes, "its lock is no longer enforced: "+excerpt.Line(hold.Describe(b), maxNote))
 	}
 	return f
 }

@@ -1,8 +1,5 @@
-// Package view is what people are shown of a cluster, read from its objects and from
-// nothing else. The plugin prints it. It is pure.
-//
-// What others have written is shown in one line each, without what a terminal would
-// take for a command.
+// Package view derives what the plugin prints about a cluster from its objects. It is pure. Foreign
+// text is shown in one line each, without terminal control characters.
 package view
 
 import (
@@ -22,49 +19,43 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// maxWords is how many bytes of one text of others are shown.
+// maxWords limits the bytes of one foreign text.
 const maxWords = 300
 
-// Agent is an agent as it is shown (KEP-4212, "kubelet: Static Pods").
+// Agent is the printed state of a NodeAgent (KEP-4212, "kubelet: Static Pods").
 type Agent struct {
-	Node string
-	// Answers is yes, no, or unknown.
+	Node    string
 	Answers string
-	// Running, Held and Left are how many static pods run and can be taken down, are away
-	// or on their way, and stay whatever happens.
+	// Running, Held and Left count static pods that can be taken down, that are away or leaving,
+	// and that stay.
 	Running, Held, Left int
-	// Shutdown is how far a shutdown has come, and Mode what is done about one.
-	Shutdown, Mode string
-	// Since is when the NodeAgent was created.
-	Since time.Time
-	// Notes are what somebody should know or do.
+	Shutdown, Mode      string
+	Since               time.Time
+	// Notes are problems and what to do about them.
 	Notes []string
 	// Pods are the static pods, those that are away first.
 	Pods []StaticPod
 }
 
-// StaticPod is one as it is shown.
 type StaticPod struct {
 	Name, State, Maintenance, Message string
-	// Since is since when it is in this state; zero if that is unknown.
+	// Since is zero if unknown.
 	Since time.Time
 }
 
 // AgentSigns are the signs of life of agents.
 type AgentSigns struct {
-	// Namespace is Ebbtide's, where the Leases are; PodNamespace is that of the pods.
+	// Namespace is that of the Leases, PodNamespace that of the pods.
 	Namespace, PodNamespace string
-	// Pods are those of agents that have one, by name.
-	Pods map[string]*corev1.Pod
-	// Leases are those of agents that are units of their hosts, by name, and Now is what
-	// they are compared with.
+	Pods                    map[string]*corev1.Pod
+	// Leases are those of agents outside of pods, by name. Now is compared with them.
 	Leases map[string]*coordinationv1.Lease
 	Now    time.Time
-	// PodsUnread and LeasesUnread are why they could not be read.
+	// PodsUnread and LeasesUnread are read errors.
 	PodsUnread, LeasesUnread error
 }
 
-// AgentOf is what is shown of an agent.
+// AgentOf returns the printed state of an agent.
 func AgentOf(agent *v1alpha1.NodeAgent, signs AgentSigns) Agent {
 	shown := Agent{Node: agent.Name, Since: agent.CreationTimestamp.Time, Shutdown: "-", Mode: "-"}
 	if s := agent.Status.Shutdown; s != nil {
@@ -78,7 +69,7 @@ func AgentOf(agent *v1alpha1.NodeAgent, signs AgentSigns) Agent {
 	return shown
 }
 
-// order is that in which states are shown; what is not among them comes first.
+// order ranks states; unknown ones come first.
 var order = map[string]int{
 	string(v1alpha1.StaticPodHolding): 1, string(v1alpha1.StaticPodHeld): 2, string(v1alpha1.StaticPodRestoring): 3,
 	string(v1alpha1.StaticPodRunning): 4, string(v1alpha1.StaticPodUnmanageable): 5,
@@ -104,7 +95,7 @@ func (a *Agent) count(pod *v1alpha1.StaticPod) {
 	a.Pods = append(a.Pods, line)
 }
 
-// answers finds out whether the agent is there, and says what to do if it is not.
+// answers sets whether the agent responds, with a note if it does not.
 func (a *Agent) answers(agent *v1alpha1.NodeAgent, signs AgentSigns) {
 	missing, unread := signs.missing(agent)
 	switch {
@@ -117,14 +108,14 @@ func (a *Agent) answers(agent *v1alpha1.NodeAgent, signs AgentSigns) {
 	}
 	a.Answers = "no"
 	if a.Held == 0 {
-		a.Notes = append(a.Notes, fmt.Sprintf("%s: its agent does not answer: %s", a.Node, missing))
+		a.Notes = append(a.Notes, fmt.Sprintf("%s: the agent is not responding: %s", a.Node, missing))
 		return
 	}
-	a.Notes = append(a.Notes, fmt.Sprintf("%s: its agent does not answer and keeps %s away: %s. If it does not come back, run this on the node: %s",
+	a.Notes = append(a.Notes, fmt.Sprintf("%s: the agent is not responding and keeps %s away: %s. If it does not recover, run on the node: %s",
 		a.Node, phrase.Count(a.Held, "static pod"), missing, blocker.BringBack(agent.Status.ManifestDir)))
 }
 
-// missing is what is missing of an agent that answers; unread is true if nobody knows.
+// missing returns what an agent lacks; unread is true if that is unknown.
 func (s AgentSigns) missing(agent *v1alpha1.NodeAgent) (missing string, unread bool) {
 	if agent.Status.PodName == "" {
 		return s.unrenewed(agent.Name), s.LeasesUnread != nil
@@ -135,14 +126,14 @@ func (s AgentSigns) missing(agent *v1alpha1.NodeAgent) (missing string, unread b
 	case s.PodsUnread != nil:
 		return "", true
 	case pod == nil || pod.Namespace != key.Namespace || pod.Spec.NodeName != agent.Name:
-		return fmt.Sprintf("there is no pod %s on it", name), false
+		return fmt.Sprintf("pod %s does not exist", name), false
 	case !podclass.Ready(pod):
 		return fmt.Sprintf("pod %s is not ready", name), false
 	}
 	return "", false
 }
 
-// unrenewed is what is missing of an agent that is a unit of its host.
+// unrenewed returns what an agent outside of a pod lacks.
 func (s AgentSigns) unrenewed(node string) string {
 	name := maintenance.AgentLease(node)
 	lease := s.Leases[name]
@@ -152,5 +143,5 @@ func (s AgentSigns) unrenewed(node string) string {
 	if runs, _ := maintenance.AgentRuns(lease, node, s.Now); runs {
 		return ""
 	}
-	return fmt.Sprintf("it is a unit of the host and does not renew its Lease %s/%s; ask there: systemctl status ebbtide-agent", s.Namespace, name)
+	return fmt.Sprintf("it does not renew its Lease %s/%s; check on the node: systemctl status ebbtide-agent", s.Namespace, name)
 }

@@ -11,26 +11,24 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
-// Blocker is why pods do not leave, or why they stay, as a status says it.
+// Blocker is a printed blocker, or the reason why pods stay.
 type Blocker struct {
 	Type v1alpha1.BlockerType `json:"type"`
-	// Object is what blocks, as kind/namespace/name; empty if nobody knows.
-	Object string `json:"object,omitempty"`
-	// PodCount are the pods that it holds up, on NodeCount nodes.
-	PodCount  int `json:"podCount"`
-	NodeCount int `json:"nodeCount,omitempty"`
-	// SinceTime is when it was first seen.
+	// Object is kind/namespace/name; empty if unknown.
+	Object     string       `json:"object,omitempty"`
+	PodCount   int          `json:"podCount"`
+	NodeCount  int          `json:"nodeCount,omitempty"`
 	SinceTime  *metav1.Time `json:"sinceTime,omitempty"`
 	Message    string       `json:"message,omitempty"`
 	Suggestion string       `json:"suggestion,omitempty"`
-	// AtWork is true of somebody who is moving the pods: that is no trouble.
+	// AtWork is true if the object is moving the pods, which is no problem.
 	AtWork bool `json:"atWork,omitempty"`
 
 	object v1alpha1.BlockerObject
 }
 
-// importance is the order in which blockers are told: what is in the way of a whole node,
-// what does not end without a person, and last who is at work. All others are between.
+// importance ranks blockers: whole nodes first, then those that need an administrator, and those at
+// work last.
 var importance = map[v1alpha1.BlockerType]int{
 	v1alpha1.BlockerForeignUncordon: -3, v1alpha1.BlockerCordonRefused: -3, v1alpha1.BlockerRecordRefused: -3,
 	v1alpha1.BlockerNodeUnreachable: -2, v1alpha1.BlockerClockSkewed: -2,
@@ -41,7 +39,6 @@ var importance = map[v1alpha1.BlockerType]int{
 	v1alpha1.BlockerWaitingForCompletion: 1, v1alpha1.BlockerForeignDrain: 1, v1alpha1.BlockerEvacuatorRunning: 2,
 }
 
-// inOrder are blockers as they are shown, the most important first.
 func inOrder(blockers []v1alpha1.Blocker) []Blocker {
 	var shown []Blocker
 	for i := range blockers {
@@ -63,7 +60,7 @@ func compareImportance(a, b Blocker) int {
 		cmp.Compare(a.Type, b.Type), cmp.Compare(a.Object, b.Object))
 }
 
-// blockersOf are those of all nodes of a maintenance, each with all of its pods.
+// blockersOf merges the blockers of all nodes of a maintenance.
 func blockersOf(m *v1alpha1.NodeMaintenance) []Blocker {
 	type key struct {
 		kind   v1alpha1.BlockerType
@@ -98,5 +95,4 @@ func blockersOf(m *v1alpha1.NodeMaintenance) []Blocker {
 	return shown
 }
 
-// maxBlockers is how many blockers of a maintenance are shown.
 const maxBlockers = 50

@@ -146,7 +146,7 @@ func TestThePodsThatWereAskedToLeave(t *testing.T) {
 		t.Errorf("%+v", got.Pods[0])
 	}
 	got = view.One(&view.Snapshot{Now: noon, Maintenances: []*v1alpha1.NodeMaintenance{kernel(node("node-1", 4))}, Pods: map[string][]view.Leaving{"node-1": pods[:2]}}).Nodes[0]
-	if got.Pods[0].Message != "by mover.example.com: It is told." || got.Pods[1].Message != "it has until 12:00:30 UTC" {
+	if got.Pods[0].Message != "by mover.example.com: It is told." || got.Pods[1].Message != "grace period ends at 12:00:30 UTC" {
 		t.Errorf("%q, %q", got.Pods[0].Message, got.Pods[1].Message)
 	}
 }

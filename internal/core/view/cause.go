@@ -6,10 +6,9 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
-// maxNamed is how many nodes are named with a cause that they share.
 const maxNamed = 3
 
-// causes are what holds nodes up now, or no longer, each once however many nodes it concerns.
+// causes are blockers that came or went, each with all of its nodes.
 type causes struct {
 	all []*cause
 	by  map[string]*cause
@@ -17,7 +16,7 @@ type causes struct {
 
 type cause struct {
 	blocker Blocker
-	// over is what is said of one that holds the nodes up no longer; empty while it does.
+	// over describes a blocker that is gone.
 	over  string
 	nodes []string
 }
@@ -37,7 +36,7 @@ func (c *causes) add(node string, b Blocker, over string) {
 	known.blocker.PodCount += b.PodCount
 }
 
-// from are a line for each of the first causes that begins with this node.
+// from returns a line for each new cause whose first node is this one.
 func (c *causes) from(node string) []string {
 	var lines []string
 	for _, one := range c.all[:min(len(c.all), maxChanges)] {
@@ -53,7 +52,7 @@ func (c *causes) from(node string) []string {
 	return lines
 }
 
-// compare adds what has come into the way of a node since before, and what has gone.
+// compare adds the blockers that came or went.
 func (c *causes) compare(before, n *Node) {
 	shown := n.inTheWay()
 	for _, b := range shown[:min(len(shown), maxTold)] {
@@ -68,7 +67,7 @@ func (c *causes) compare(before, n *Node) {
 		switch {
 		case b.among(n.Blockers), n.State.IsDrained() && !b.Others():
 		case b.Others():
-			c.add(n.Name, b, "no longer drained by others")
+			c.add(n.Name, b, "no longer drained by another tool")
 		default:
 			c.add(n.Name, b, "no longer blocked by "+b.name())
 		}

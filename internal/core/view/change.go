@@ -8,12 +8,10 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
-// maxChanges is how many nodes, and how many causes, are told of at once, and maxTold how many
-// blockers of a node.
+// maxChanges limits the reported nodes and causes, maxTold the blockers of a node.
 const maxChanges, maxTold = 20, 3
 
-// Changes is what has become of a maintenance since before, which is nil at first, a line
-// for each change.
+// Changes returns a line for each change of a maintenance. Before is nil at first.
 func Changes(before *Status, after *Status) []string {
 	var lines []string
 	if before == nil && after.NodeCount == 0 && after.State == StateDraining {
@@ -38,15 +36,14 @@ func Changes(before *Status, after *Status) []string {
 		lines = append(lines, held.from(n.Name)...)
 	}
 	if told > maxChanges {
-		lines = append(lines, fmt.Sprintf("%s: %s", after.Name, phrase.Count(told-maxChanges, "more node has changed", "more nodes have changed")))
+		lines = append(lines, fmt.Sprintf("%s: %s", after.Name, phrase.Count(told-maxChanges, "more node changed", "more nodes changed")))
 	}
 	if more := len(held.all) - maxChanges; more > 0 {
-		lines = append(lines, fmt.Sprintf("%s: %s", after.Name, phrase.Count(more, "more cause has changed", "more causes have changed")))
+		lines = append(lines, fmt.Sprintf("%s: %s", after.Name, phrase.Count(more, "more cause changed", "more causes changed")))
 	}
 	return append(lines, newOf(before, after)...)
 }
 
-// byName are its nodes; none if it was not there.
 func (s *Status) byName() map[string]*Node {
 	nodes := map[string]*Node{}
 	if s != nil {
@@ -57,7 +54,6 @@ func (s *Status) byName() map[string]*Node {
 	return nodes
 }
 
-// newOf are the circles that were not there before.
 func newOf(before, after *Status) []string {
 	var lines []string
 	for _, circle := range after.Circles {
@@ -68,7 +64,7 @@ func newOf(before, after *Status) []string {
 	return lines
 }
 
-// Brief is how far a maintenance is, in one line.
+// Brief returns the progress of a maintenance in one line.
 func (s *Status) Brief() string {
 	words := []string{fmt.Sprintf("stage %s, %s", s.Stage, s.State)}
 	if s.Stage == v1alpha1.StageDrain {
@@ -91,7 +87,7 @@ func (s *Status) Brief() string {
 	return strings.Join(words, ", ")
 }
 
-// PodsText is how many pods are left, as far as the status tells.
+// PodsText returns the number of remaining pods as far as it is known.
 func (s *Status) PodsText() string {
 	text := phrase.Count(s.PodsLeft, "pod left", "pods left")
 	if s.UnlistedCount > 0 {
@@ -100,8 +96,7 @@ func (s *Status) PodsText() string {
 	return text
 }
 
-// change is what has become of a node, in a line; empty if nothing has, or if it is seen for the
-// first time.
+// change returns a line about the change of a node; empty if it has not changed or is new.
 func (n *Node) change(before *Node) string {
 	switch {
 	case before == nil:
@@ -118,7 +113,7 @@ func (n *Node) change(before *Node) string {
 	return ""
 }
 
-// inTheWay are the blockers that are more than somebody at work, and others who drain.
+// inTheWay returns the blockers without those at work and foreign drains.
 func (n *Node) inTheWay() []Blocker {
 	var shown []Blocker
 	for _, b := range n.Blockers {
@@ -129,7 +124,7 @@ func (n *Node) inTheWay() []Blocker {
 	return shown
 }
 
-// Others is true of somebody else who drains the node. That holds nobody up.
+// Others reports whether another tool drains the node, which blocks nothing.
 func (b *Blocker) Others() bool { return b.Type == v1alpha1.BlockerForeignDrain }
 
 func (b *Blocker) among(others []Blocker) bool {
@@ -141,7 +136,7 @@ func (b *Blocker) among(others []Blocker) bool {
 	return false
 }
 
-// name is what blocks; if nobody knows, its sort.
+// name returns the object of a blocker, or its type if that is unknown.
 func (b *Blocker) name() string {
 	if b.Object == "" {
 		return string(b.Type)
@@ -149,10 +144,10 @@ func (b *Blocker) name() string {
 	return b.Object
 }
 
-// Sentence says how many pods are held up by what, why, and what helps.
+// Sentence returns the blocker with its pods, reason and suggestion.
 func (b *Blocker) Sentence() string {
 	if b.Others() {
-		return strings.TrimSpace(fmt.Sprintf("drained by others as well (%s): %s %s", b.Type, b.Message, b.Suggestion))
+		return strings.TrimSpace(fmt.Sprintf("also drained by another tool (%s): %s %s", b.Type, b.Message, b.Suggestion))
 	}
 	text := "blocked by "
 	if b.PodCount > 0 {
@@ -165,12 +160,12 @@ func (b *Blocker) Sentence() string {
 	return text
 }
 
-// Ended is true if nothing more happens to a maintenance before somebody asks for it.
+// Ended reports whether a maintenance changes no more without a request.
 func (s *Status) Ended() bool {
 	return s.State == StateComplete || s.Stage == v1alpha1.StageDrain && s.State == StateDrained
 }
 
-// Moves is true if something is to happen to it by itself.
+// Moves reports whether a maintenance is expected to progress.
 func (s *Status) Moves() bool {
 	return !s.Ended() && (s.Stage == v1alpha1.StageDrain || s.Stage == v1alpha1.StageComplete)
 }

@@ -5,11 +5,9 @@ import (
 	"strings"
 )
 
-// maxCircle is how many objects of a circle are named.
 const maxCircle = 8
 
-// circles are those who wait for each other, a sentence for each group of them, which
-// begins with the least of its names.
+// circles returns a sentence for each group of objects that wait for each other.
 func circles(waits []Wait) []string {
 	sorted := slices.SortedFunc(slices.Values(waits), compareWaits)
 	var told []string
@@ -22,7 +20,6 @@ func circles(waits []Wait) []string {
 	return told
 }
 
-// sentence tells a circle: each waits for the next one, and the last one for the first.
 func sentence(circle []string) string {
 	var words []string
 	shown := circle[:min(len(circle), maxCircle)]
@@ -33,11 +30,9 @@ func sentence(circle []string) string {
 	if len(shown) < len(circle) {
 		words = append(words, "and so on")
 	}
-	return "None of these can go on: " + strings.Join(words, "; ") + "."
+	return "None of these can proceed: " + strings.Join(words, "; ") + "."
 }
 
-// verb is what stands between one object and the next: a budget waits for nobody, it is
-// held.
 func verb(name string) string {
 	if strings.HasPrefix(name, "pdb/") {
 		return " is locked by "
@@ -45,8 +40,7 @@ func verb(name string) string {
 	return " waits for "
 }
 
-// entangled are the groups of objects of which each waits for all others in the end, and
-// objects that wait for themselves, each sorted, by their least name (Tarjan).
+// entangled returns the strongly connected components with a cycle, sorted (Tarjan).
 func entangled(sorted []Wait) [][]string {
 	t := tarjan{waits: sorted, index: map[string]int{}, low: map[string]int{}, on: map[string]bool{}}
 	for _, w := range sorted {
@@ -66,14 +60,13 @@ type tarjan struct {
 	groups     [][]string
 }
 
-// frame is an object whose waits are followed: rest are those that were not yet.
+// frame is an object with the waits that were not followed yet.
 type frame struct {
 	name string
 	rest []Wait
 }
 
-// visit follows the waits of an object without recursion: a chain may be as long as a
-// cluster has nodes.
+// visit follows waits without recursion: a chain can be as long as the cluster has nodes.
 func (t *tarjan) visit(name string) {
 	frames := []frame{t.enter(name)}
 	for len(frames) > 0 {
@@ -103,7 +96,7 @@ func (t *tarjan) enter(name string) frame {
 	return frame{name, waitsOf(t.waits, name)}
 }
 
-// leave closes the group of an object that is the first of it.
+// leave closes the group of its first object.
 func (t *tarjan) leave(name string) {
 	if t.low[name] != t.index[name] {
 		return
@@ -124,7 +117,7 @@ func (t *tarjan) leave(name string) {
 	}
 }
 
-// shortest is a shortest way within a group from its first object back to it.
+// shortest returns a shortest cycle through the first object of a group.
 func shortest(sorted []Wait, group []string) []string {
 	first := group[0]
 	before := map[string]string{}
@@ -143,7 +136,6 @@ func shortest(sorted []Wait, group []string) []string {
 	return group
 }
 
-// wayTo is the way from the first object to another one.
 func wayTo(last, first string, before map[string]string) []string {
 	way := []string{last}
 	for last != first {

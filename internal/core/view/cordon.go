@@ -16,16 +16,14 @@ import (
 
 // Cordon is a node that NodeMaintenances keep cordoned.
 type Cordon struct {
-	Node string `json:"node"`
-	// SinceTime is since when, if that is known.
-	SinceTime *metav1.Time `json:"sinceTime,omitempty"`
-	// Maintenances are the names of those that hold it, at most 5.
-	Maintenances             []string `json:"maintenances"`
-	OmittedMaintenancesCount int      `json:"omittedMaintenancesCount,omitempty"`
+	Node                     string       `json:"node"`
+	SinceTime                *metav1.Time `json:"sinceTime,omitempty"`
+	Maintenances             []string     `json:"maintenances"`
+	OmittedMaintenancesCount int          `json:"omittedMaintenancesCount,omitempty"`
 }
 
-// cordons are the nodes that NodeMaintenances keep cordoned, the longest first, and how many
-// more there are.
+// cordons returns the nodes held by NodeMaintenances, the longest first, and the number of omitted
+// ones.
 func (s *Snapshot) cordons() (all []Cordon, omitted int) {
 	began := map[string]metav1.Time{}
 	for _, m := range s.Maintenances {
@@ -54,8 +52,8 @@ func (s *Snapshot) cordons() (all []Cordon, omitted int) {
 	return all[:shown], len(all) - shown
 }
 
-// cordonOf is the cordon of a node. It is as old as the first of its maintenances that cordons,
-// unless the taint that the cluster gives a cordoned node is younger: the node joined later.
+// cordonOf dates a cordon from its first maintenance, or from the taint of the cluster if that is
+// younger because the node joined later.
 func cordonOf(node *corev1.Node, holders []string, began map[string]metav1.Time) Cordon {
 	c := Cordon{Node: node.Name, OmittedMaintenancesCount: max(0, len(holders)-maxMaintenances)}
 	for i, name := range holders {

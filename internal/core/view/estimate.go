@@ -12,41 +12,36 @@ import (
 )
 
 const (
-	// fewestPods and fewestNodes have to have gone before anything is concluded, within
-	// no less than shortestWatch.
+	// fewestPods or fewestNodes must be gone, after at least shortestWatch, before anything is
+	// estimated.
 	fewestPods, fewestNodes = 3, 2
 	shortestWatch           = 5 * time.Second
-	// longestEstimate is what nobody wants to know more exactly.
-	longestEstimate = 7 * 24 * time.Hour
+	longestEstimate         = 7 * 24 * time.Hour
 )
 
-// Progress is what was seen of a maintenance while somebody watched it.
+// Progress is what was observed of a maintenance while it was watched.
 type Progress struct {
-	// Since is when it began to be watched; no more than a stage ago.
+	// Since is the start of the observation, no earlier than the stage.
 	Since time.Time
-	// Gone is how many of its pods have left since then.
-	Gone int
-	// Nodes is by node how many pods have left it while somebody watched.
+	// Gone counts the pods that have left since then.
+	Gone  int
 	Nodes map[string]int
 }
 
-// Estimate is when the pods of a maintenance will have left, if it goes on as it was seen
-// to go.
+// Estimate predicts when the pods of a maintenance will have left.
 type Estimate struct {
-	// Known is false if too little was seen, or if there is nothing to wait for.
-	Known bool `json:"known"`
-	// FinishTime is when, as far as it is known.
+	// Known is false if too little was observed, or if nothing is left.
+	Known      bool         `json:"known"`
 	FinishTime *metav1.Time `json:"finishTime,omitempty"`
-	// WithoutPods are held up, and so not part of it.
+	// WithoutPods are blocked and not included.
 	WithoutPods int `json:"withoutPods,omitempty"`
-	// Basis is what was seen.
+	// Basis describes the observation.
 	Basis string `json:"basis,omitempty"`
-	// Text is all of it in words; empty if nothing has to leave.
+	// Text is the whole estimate; empty if nothing has to leave.
 	Text string `json:"text,omitempty"`
 }
 
-// estimate goes by pods if somebody watches, and else by nodes: that a node is drained,
-// and since when, is all of the past that an API server keeps.
+// estimate uses observed pods, or else drained nodes, since the API server has no other history.
 func (s *Snapshot) estimate(status *Status) Estimate {
 	if status.Stage != v1alpha1.StageDrain || status.PodsLeft == 0 && status.UnlistedCount == 0 {
 		return Estimate{}
@@ -54,7 +49,7 @@ func (s *Snapshot) estimate(status *Status) Estimate {
 	e := Estimate{WithoutPods: status.PodsBlocked}
 	pods := status.PodsLeft - status.PodsBlocked
 	if pods <= 0 && status.UnlistedCount == 0 {
-		e.Text = fmt.Sprintf("unknown: %s held up", phrase.Count(status.PodsBlocked, "pod is", "pods are"))
+		e.Text = fmt.Sprintf("unknown: %s blocked", phrase.Count(status.PodsBlocked, "pod is", "pods are"))
 		return e
 	}
 	left, ok := time.Duration(0), false
@@ -77,7 +72,6 @@ func (s *Snapshot) estimate(status *Status) Estimate {
 	return e
 }
 
-// byPods is how long so many pods take if they go like those that were seen to go.
 func byPods(seen Progress, now time.Time, pods int) (left time.Duration, basis string, ok bool) {
 	took := now.Sub(seen.Since)
 	if seen.Gone < fewestPods || seen.Since.IsZero() || took < shortestWatch {
@@ -86,7 +80,6 @@ func byPods(seen Progress, now time.Time, pods int) (left time.Duration, basis s
 	return share(took, pods, seen.Gone), fmt.Sprintf("%s gone in %s", phrase.Count(seen.Gone, "pod has", "pods have"), Rough(took)), true
 }
 
-// byNodes is how long the nodes take that are not held up.
 func (s *Snapshot) byNodes(status *Status) (left time.Duration, basis string, ok bool) {
 	if status.StageTime == nil {
 		return 0, "", false
@@ -110,14 +103,12 @@ func (s *Snapshot) byNodes(status *Status) (left time.Duration, basis string, ok
 	return share(took, waiting, drained), fmt.Sprintf("%s drained in %s", phrase.Count(drained, "node was", "nodes were"), Rough(took)), true
 }
 
-// share is how long so many take if others have taken so long.
 func share(took time.Duration, waiting, done int) time.Duration {
 	seconds := took.Seconds() * float64(waiting) / float64(done)
 	return time.Duration(min(seconds, longestEstimate.Seconds())) * time.Second
 }
 
-// drainedAt is since when a node bears our condition that it is drained; zero if it does
-// not.
+// drainedAt returns since when a node has our condition Drained; zero if it does not.
 func drainedAt(node *corev1.Node) time.Time {
 	if node == nil {
 		return time.Time{}
@@ -131,7 +122,7 @@ func drainedAt(node *corev1.Node) time.Time {
 	return time.Time{}
 }
 
-// Rough is a duration as people say it: nobody knows seconds of an hour.
+// Rough formats a duration in its largest units.
 func Rough(d time.Duration) string {
 	switch {
 	case d < time.Minute:

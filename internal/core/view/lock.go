@@ -11,27 +11,22 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
-// maxLocks is how many locks of a maintenance are shown.
 const maxLocks = 50
 
-// Lock is a lock of a PodDisruptionBudget as it is shown.
 type Lock struct {
-	// Budget is namespace/name.
 	Budget string `json:"budget"`
-	// Holder is whose lock it is: a node and its maintenance, or somebody's own words.
-	Holder      string `json:"holder"`
-	Node        string `json:"node,omitempty"`
-	Maintenance string `json:"maintenance,omitempty"`
-	// AcquiredTime is since when, EndTime until when at the latest if it is not renewed.
+	// Holder is a node with its maintenance, or the text of another holder.
+	Holder       string       `json:"holder"`
+	Node         string       `json:"node,omitempty"`
+	Maintenance  string       `json:"maintenance,omitempty"`
 	AcquiredTime *metav1.Time `json:"acquiredTime,omitempty"`
 	EndTime      *metav1.Time `json:"endTime,omitempty"`
 	Reason       string       `json:"reason,omitempty"`
-	// Confirmed is false while the node may not go yet.
+	// Confirmed is false while the node may not go down yet.
 	Confirmed bool `json:"confirmed,omitempty"`
 }
 
-// locks are those that nodes of a maintenance hold, as their records say, and those that
-// are in its way, by budget.
+// locks returns those held by nodes of a maintenance and those in its way, by budget.
 func (s *Snapshot) locks(status *Status) []Lock {
 	locks := s.recorded(status)
 	own := map[string]bool{}
@@ -50,7 +45,6 @@ func (s *Snapshot) locks(status *Status) []Lock {
 	return locks[:min(len(locks), maxLocks)]
 }
 
-// recorded are the locks that the records of the nodes have.
 func (s *Snapshot) recorded(status *Status) []Lock {
 	var locks []Lock
 	for i := range status.Nodes {
@@ -64,7 +58,7 @@ func (s *Snapshot) recorded(status *Status) []Lock {
 				AcquiredTime: one.AcquiredTime.DeepCopy(), Confirmed: one.ConfirmedTime != nil,
 			}
 			if b := s.budget(lock.Budget); b != nil {
-				// How long a lock may hold is for those who honour it.
+				// The longest duration is up to those who honour the lock.
 				if hold, locked := budget.LockOf(b, s.Now, 0); locked {
 					lock.EndTime = &metav1.Time{Time: hold.Ends}
 				}
@@ -75,7 +69,6 @@ func (s *Snapshot) recorded(status *Status) []Lock {
 	return locks
 }
 
-// lockOf is the lock that a budget bears now.
 func (s *Snapshot) lockOf(b *policyv1.PodDisruptionBudget) (Lock, bool) {
 	hold, locked := budget.LockOf(b, s.Now, 0)
 	if !locked {

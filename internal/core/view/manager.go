@@ -7,13 +7,12 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 )
 
-// managerPatience is for how long the leader may be silent before that is told. Another one
-// takes over within 20 s.
+// managerPatience is how long the leader may be silent before it is reported. Another manager takes
+// over within 20 s.
 const managerPatience = time.Minute
 
-// ManagerNote says that no manager of Ebbtide acts, and what works without one, by the Lease
-// of their leader. It is empty if one acts. Clocks that differ by less than a minute make no
-// difference.
+// ManagerNote returns a note if no manager holds the leader Lease. It tolerates a clock difference
+// of a minute.
 func ManagerNote(lease *coordinationv1.Lease, now time.Time) string {
 	silent := "has never renewed"
 	if at := lease.Spec.RenewTime; at != nil {
@@ -23,6 +22,6 @@ func ManagerNote(lease *coordinationv1.Lease, now time.Time) string {
 		}
 		silent = fmt.Sprintf("has not renewed for %s", age.Round(time.Second))
 	}
-	return fmt.Sprintf("No manager of Ebbtide acts: its leader %s the Lease %s/%s. Nothing is drained or given back meanwhile. "+
-		"kubectl drain, cordon and uncordon work.", silent, lease.Namespace, lease.Name)
+	return fmt.Sprintf("No Ebbtide manager is active: the leader %s the Lease %s/%s. Drains and completions pause; "+
+		"kubectl drain, cordon and uncordon still work.", silent, lease.Namespace, lease.Name)
 }

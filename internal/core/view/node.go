@@ -12,44 +12,37 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
-// Node is a node of a maintenance as it is shown.
 type Node struct {
-	Name  string `json:"name"`
-	State State  `json:"state"`
-	// Message is what it does or waits for.
+	Name    string `json:"name"`
+	State   State  `json:"state"`
 	Message string `json:"message,omitempty"`
-	// PodsLeft have to leave: PodsEvacuating of them were asked to, PodsBlocked are held up.
+	// PodsLeft must leave: PodsEvacuating were asked to, PodsBlocked are blocked.
 	PodsLeft       int `json:"podsLeft"`
 	PodsEvacuating int `json:"podsEvacuating"`
 	PodsBlocked    int `json:"podsBlocked"`
 	PodsRetained   int `json:"podsRetained"`
-	// PodsGone have left while somebody watched.
+	// PodsGone left while the maintenance was watched.
 	PodsGone int `json:"podsGone,omitempty"`
-	// Blockers hold pods up, the most important first; Retained are why pods stay.
+	// Blockers are sorted by importance; Retained are reasons why pods stay.
 	Blockers []Blocker `json:"blockers,omitempty"`
 	Retained []Blocker `json:"retained,omitempty"`
-	// Pods are those that were asked to leave, if they were read; at most ten, those that
-	// are held up first.
+	// Pods are at most ten of those that were asked to leave, blocked ones first.
 	Pods             []Pod `json:"pods,omitempty"`
 	OmittedPodsCount int   `json:"omittedPodsCount,omitempty"`
 }
 
-// nodeOrder is the order of nodes without pods.
 var nodeOrder = map[State]int{StateBlocked: 0, StateDraining: 1, StateWaiting: 2, StateCordoning: 3, StatePlanned: 4, StateCompleting: 5, StateReturned: 6, StateDrained: 7, StateComplete: 8}
 
-// Pod is a pod that was asked to leave.
 type Pod struct {
 	Namespace string   `json:"namespace"`
 	Name      string   `json:"name"`
 	State     PodState `json:"state"`
-	// Reason is why it is refused, as a word; it begins Message, too.
-	Reason  string `json:"reason,omitempty"`
-	Message string `json:"message,omitempty"`
-	// SinceTime is since when it is in this state.
+	// Reason of a refusal; Message starts with it.
+	Reason    string       `json:"reason,omitempty"`
+	Message   string       `json:"message,omitempty"`
 	SinceTime *metav1.Time `json:"sinceTime,omitempty"`
 }
 
-// PodState is how far a pod is.
 type PodState string
 
 // States of pods that were asked to leave.
@@ -84,8 +77,8 @@ func (s *Snapshot) node(m *v1alpha1.NodeMaintenance, said *v1alpha1.NodeMaintena
 	return node
 }
 
-// PodsOf are pods that were asked to leave, those that are held up first, given what blocks
-// their node.
+// PodsOf returns the pods that were asked to leave, blocked ones first, given the blockers of their
+// node.
 func PodsOf(leaving []Leaving, said []v1alpha1.Blocker) []Pod {
 	var pods []Pod
 	for _, one := range leaving {
@@ -99,7 +92,6 @@ func PodsOf(leaving []Leaving, said []v1alpha1.Blocker) []Pod {
 	return pods
 }
 
-// count is a number of pods that somebody may have written.
 func count(n int32) int { return max(0, int(n)) }
 
 func nodeState(m *v1alpha1.NodeMaintenance, said *v1alpha1.NodeMaintenanceNodeStatus, held bool) State {
@@ -123,7 +115,6 @@ func nodeState(m *v1alpha1.NodeMaintenance, said *v1alpha1.NodeMaintenanceNodeSt
 	return StateWaiting
 }
 
-// podOf is how far the evacuation of a pod has come.
 func podOf(one Leaving, said []v1alpha1.Blocker) Pod {
 	pod := Pod{Namespace: one.Pod.Namespace, Name: one.Pod.Name, State: PodAsked, SinceTime: one.Evacuation.CreationTimestamp.DeepCopy()}
 	status := &one.Evacuation.Status
@@ -133,7 +124,7 @@ func podOf(one Leaving, said []v1alpha1.Blocker) Pod {
 	case one.Pod.DeletionTimestamp != nil:
 		pod.State, pod.Message, pod.SinceTime = PodTerminating, "", nil
 		if grace := one.Pod.DeletionGracePeriodSeconds; grace != nil && *grace > 0 {
-			pod.Message = fmt.Sprintf("it has until %s", one.Pod.DeletionTimestamp.UTC().Format("15:04:05 MST"))
+			pod.Message = fmt.Sprintf("grace period ends at %s", one.Pod.DeletionTimestamp.UTC().Format("15:04:05 MST"))
 		}
 	case refused:
 		pod.State, pod.SinceTime = PodRefused, refusal.SinceTime.DeepCopy()

@@ -7,9 +7,8 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// refusalOf returns why the eviction of a pod is refused, if it is. The answer of the API server
-// does not tell a budget that allows nothing now from one that never does: blockers of the node
-// do, and have the suggestion.
+// refusalOf returns why an eviction is refused. The API server does not distinguish a budget that
+// allows nothing now from one that never does; blockers of the node do.
 func refusalOf(namespace string, status *v1alpha1.EvacuationStatus, said []v1alpha1.Blocker) (b v1alpha1.Blocker, refused bool) {
 	answer := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionEvictionRefused)
 	if answer == nil || answer.Status != metav1.ConditionTrue {
@@ -28,12 +27,10 @@ func refusalOf(namespace string, status *v1alpha1.EvacuationStatus, said []v1alp
 	return b, true
 }
 
-// saysNever returns true of a blocker that has a budget that refuses never allow anything.
 func saysNever(answer, by *v1alpha1.Blocker) bool {
 	return answer.Type == v1alpha1.BlockerPDBExhausted && by.Type == v1alpha1.BlockerPDBUnsatisfiable
 }
 
-// explained is a refusal with what a blocker knows of it.
 func explained(answer v1alpha1.Blocker, by *v1alpha1.Blocker) v1alpha1.Blocker {
 	if saysNever(&answer, by) {
 		answer.Type, answer.Message = by.Type, by.Message
@@ -42,7 +39,7 @@ func explained(answer v1alpha1.Blocker, by *v1alpha1.Blocker) v1alpha1.Blocker {
 	return answer
 }
 
-// BlockersOn are what NodeMaintenances say of a node.
+// BlockersOn returns the blockers of a node in all NodeMaintenances.
 func BlockersOn(maintenances []*v1alpha1.NodeMaintenance, node string) []v1alpha1.Blocker {
 	var said []v1alpha1.Blocker
 	for _, m := range maintenances {

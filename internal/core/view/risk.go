@@ -17,18 +17,15 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// Surroundings are what else there is of a pod without anything of ours.
+// Surroundings of a pod are read without anything of Ebbtide.
 type Surroundings struct {
-	// Now is the time.
-	Now time.Time
-	// Node is that of the pod; nil if it is not known.
-	Node *corev1.Node
-	// Budgets are those of the pod's namespace.
+	Now     time.Time
+	Node    *corev1.Node
 	Budgets budget.Compiled
 }
 
-// obstacle is what any drain would meet at a pod, whoever asks for it: a pod that never
-// ends, a node that does not answer, a budget that refuses.
+// obstacle returns what would block any drain of a pod: a pod that never ends, an unreachable node,
+// or a budget.
 func (s *Surroundings) obstacle(pod *corev1.Pod) (v1alpha1.Blocker, bool) {
 	facts := &blocker.Facts{Now: s.Now, Pod: pod, Node: s.Node, Budgets: s.Budgets}
 	if b, found := blocker.Of(facts); found {
@@ -37,11 +34,11 @@ func (s *Surroundings) obstacle(pod *corev1.Pod) (v1alpha1.Blocker, bool) {
 	return blocker.Foreseen(facts)
 }
 
-// lost is what goes with a pod when it leaves, as far as it says itself.
+// lost returns what would be lost with a pod.
 func lost(pod *corev1.Pod) []string {
 	var lines []string
 	if podclass.Owner(pod) == nil && podclass.Type(pod) == v1alpha1.PodTypeDefault {
-		lines = append(lines, "No controller owns it: nobody replaces it when it has left.")
+		lines = append(lines, "It has no controller and will not be replaced when it leaves.")
 	}
 	var empty []string
 	for i := range pod.Spec.Volumes {
@@ -53,15 +50,14 @@ func lost(pod *corev1.Pod) []string {
 		empty = append(empty[:maxVolumes], fmt.Sprintf("%d more", more))
 	}
 	if len(empty) > 0 {
-		lines = append(lines, "What it has in these volumes is lost when it leaves: "+strings.Join(empty, ", ")+".")
+		lines = append(lines, "Data in these volumes will be lost when it leaves: "+strings.Join(empty, ", ")+".")
 	}
 	return lines
 }
 
-// maxVolumes is how many volumes are named.
 const maxVolumes = 5
 
-// told is a blocker in lines: why, and what helps.
+// told returns the reason and the suggestion of a blocker.
 func told(b *v1alpha1.Blocker) []string {
 	line := excerpt.Line(b.Message, maxWords)
 	if object := blocker.ObjectText(b.Object); object != "" && b.Object.Kind != "Pod" && !strings.Contains(b.Message, b.Object.Name) {
@@ -74,11 +70,9 @@ func told(b *v1alpha1.Blocker) []string {
 	return lines
 }
 
-// mostObstacles is how many obstacles of a node are told.
 const mostObstacles = 5
 
-// obstacles are what a drain of these pods would meet, in lines, what holds most pods
-// first.
+// obstacles returns what would block a drain of the pods, most pods first.
 func obstacles(pods []*corev1.Pod, around func(namespace string) *Surroundings) []string {
 	var found []v1alpha1.Blocker
 	bare, local := 0, 0
@@ -97,13 +91,13 @@ func obstacles(pods []*corev1.Pod, around func(namespace string) *Surroundings) 
 	var lines []string
 	for i := range sums {
 		if i == mostObstacles {
-			lines = append(lines, fmt.Sprintf("And %d more that would hold pods up.", len(sums)-i))
+			lines = append(lines, fmt.Sprintf("%d more would block pods.", len(sums)-i))
 			break
 		}
 		lines = append(lines, fmt.Sprintf("%s would not leave: %s", phrase.Count(sums[i].PodCount, "pod", "pods"), sums[i].explain()))
 	}
 	if bare > 0 {
-		lines = append(lines, phrase.Count(bare, "pod has no controller, and nobody would replace it.", "pods have no controller, and nobody would replace them."))
+		lines = append(lines, phrase.Count(bare, "pod has no controller and would not be replaced.", "pods have no controller and would not be replaced."))
 	}
 	if local > 0 {
 		lines = append(lines, phrase.Count(local, "pod has", "pods have")+" data in temporary volumes, which would be lost.")
@@ -111,7 +105,6 @@ func obstacles(pods []*corev1.Pod, around func(namespace string) *Surroundings) 
 	return lines
 }
 
-// explain is a blocker in one line.
 func (b *Blocker) explain() string {
 	text := fmt.Sprintf("%s (%s): %s", b.name(), b.Type, b.Message)
 	if b.Suggestion != "" {

@@ -9,33 +9,29 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
-// recent is how many departures the pace is taken from: what was an hour ago says little.
+// recent is the number of departures that the pace is based on.
 const recent = 30
 
-// Memory is what somebody remembers who watches maintenances. Nothing else does: what has
-// left a node leaves nothing behind. The zero value remembers nothing.
+// Memory holds the departures of pods, which leave no trace in the API. The zero value is empty.
 type Memory struct {
 	known map[types.UID]*drain
 }
 
-// drain is what was seen of one maintenance in Drain.
 type drain struct {
-	since time.Time
-	// departures are those since then, the latest ones only.
+	since      time.Time
 	departures []departure
 	nodes      map[string]*departed
 }
 
-// departure is that so many pods were seen to be gone at once.
+// departure is a number of pods that were gone at once.
 type departure struct {
 	at   time.Time
 	pods int
 }
 
-// departed is how many pods a node has, and has lost.
 type departed struct{ left, gone int }
 
-// See takes note of maintenances, and returns what was seen of them so far, by name.
+// See adds an observation of maintenances, and returns the progress of each by name.
 func (m *Memory) See(now time.Time, maintenances []*v1alpha1.NodeMaintenance) map[string]Progress {
 	known := map[types.UID]*drain{}
 	seen := map[string]Progress{}
@@ -75,7 +71,6 @@ func (d *drain) see(now time.Time, nodes []v1alpha1.NodeMaintenanceNodeStatus) {
 	}
 }
 
-// pods is how many have gone since then.
 func (d *drain) pods() int {
 	pods := 0
 	for _, one := range d.departures {
@@ -84,7 +79,6 @@ func (d *drain) pods() int {
 	return pods
 }
 
-// progress is what was seen, in numbers.
 func (d *drain) progress() Progress {
 	p := Progress{Since: d.since, Gone: d.pods(), Nodes: make(map[string]int, len(d.nodes))}
 	for name, node := range d.nodes {

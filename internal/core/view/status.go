@@ -15,70 +15,57 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
-// APIVersion is that of what is printed as JSON and YAML.
 const APIVersion = "cli.ebbtide.dev/v1alpha1"
 
 const (
-	// maxListed is how many NodeMaintenances are shown, and maxNodes how many nodes of one.
+	// maxListed limits the NodeMaintenances, maxNodes the nodes of one.
 	maxListed, maxNodes = 200, 5000
-	// maxPods is how many pods of a node are shown by name.
-	maxPods = 10
+	maxPods             = 10
 )
 
-// Snapshot is what has been read of a cluster. All but Now and Maintenances may be
-// missing; what hangs on it is then not shown.
+// Snapshot is what was read of a cluster. Everything but Now and Maintenances is optional.
 type Snapshot struct {
-	// Now is the time, by the clock of the API server.
-	Now time.Time
-	// Maintenances are those that are shown, in any order.
+	// Now is the time of the API server.
+	Now          time.Time
 	Maintenances []*v1alpha1.NodeMaintenance
-	// Nodes are their nodes, by name.
-	Nodes map[string]*corev1.Node
-	// Cordoned are the nodes that are unschedulable.
-	Cordoned []*corev1.Node
-	// Pods are those of nodes that are shown pod by pod, with their Evacuations.
+	Nodes        map[string]*corev1.Node
+	Cordoned     []*corev1.Node
+	// Pods are those of nodes that are shown in detail, with their Evacuations.
 	Pods map[string][]Leaving
-	// Budgets are those that block, Records those of the nodes, by name.
+	// Budgets are those that block, Records those of the nodes by name.
 	Budgets []*policyv1.PodDisruptionBudget
 	Records map[string]*v1alpha1.DrainRecord
-	// Machines are those whose deletion waits for something.
+	// Machines are those whose deletion waits.
 	Machines []*v1alpha1.Machine
-	// Seen is by maintenance what somebody who watches has seen go.
+	// Seen is the observed progress by maintenance.
 	Seen map[string]Progress
-	// Unread says what could not be read, a sentence each.
+	// Unread has a sentence for each read error.
 	Unread []string
 }
 
-// Leaving is a pod that was asked to leave.
 type Leaving struct {
 	Pod        *corev1.Pod
 	Evacuation *v1alpha1.Evacuation
 }
 
-// StatusList is what is going on in a cluster.
 type StatusList struct {
 	metav1.TypeMeta `json:",inline"`
-	// Time is when it was.
-	Time metav1.Time `json:"time"`
-	// Items are the maintenances: those at work first, then planned ones, then those that
-	// are over, each by name.
-	Items []Status `json:"items"`
-	// OmittedCount is how many more there are.
-	OmittedCount int `json:"omittedCount,omitempty"`
-	// Cordoned are the nodes that maintenances keep cordoned, the longest first.
+	Time            metav1.Time `json:"time"`
+	// Items are sorted by state, active ones first, and by name.
+	Items        []Status `json:"items"`
+	OmittedCount int      `json:"omittedCount,omitempty"`
+	// Cordoned are the nodes held by maintenances, the longest first.
 	Cordoned             []Cordon `json:"cordoned,omitempty"`
 	OmittedCordonedCount int      `json:"omittedCordonedCount,omitempty"`
-	// Circles are who wait for each other, a sentence each.
+	// Circles are groups of objects that wait for each other, a sentence each.
 	Circles []string `json:"circles,omitempty"`
-	// Unread says what could not be read.
-	Unread []string `json:"unread,omitempty"`
+	Unread  []string `json:"unread,omitempty"`
 }
 
-// State is how far a maintenance or a node is, in a word.
 type State string
 
-// States of maintenances; those of nodes are some of them, StateWaiting and StateReturned. A
-// node that was given back before the others is in StateComplete.
+// States of maintenances; StateWaiting and StateReturned are states of nodes. A node that was
+// completed early is in StateComplete.
 const (
 	StatePlanned    State = "planned"
 	StateCordoning  State = "cordoning"
@@ -92,53 +79,44 @@ const (
 	StateInvalid    State = "invalid"
 )
 
-// IsDrained reports whether a node is drained, also if it is back since then.
+// IsDrained reports whether a node is drained or back.
 func (s State) IsDrained() bool { return s == StateDrained || s == StateReturned }
 
-// Status is a NodeMaintenance as it is shown.
 type Status struct {
 	metav1.TypeMeta `json:",inline"`
 	Name            string `json:"name"`
-	// Stage is what it asks for; one that is being deleted is in Complete.
+	// Stage is Complete for a maintenance that is being deleted.
 	Stage v1alpha1.NodeMaintenanceStage `json:"stage"`
 	State State                         `json:"state"`
 	// Reason is the administrator's, Summary the controller's.
-	Reason  string `json:"reason,omitempty"`
-	Summary string `json:"summary,omitempty"`
-	// CreationTime is when it was created, StageTime since when it is in its stage.
+	Reason       string       `json:"reason,omitempty"`
+	Summary      string       `json:"summary,omitempty"`
 	CreationTime metav1.Time  `json:"creationTime"`
 	StageTime    *metav1.Time `json:"stageTime,omitempty"`
-	// StartedBy is the user who began it, as far as that is known.
-	StartedBy string `json:"startedBy,omitempty"`
-	// NodeCount are its nodes, DrainedCount those of them that are drained, UnlistedCount
-	// those of which its status says nothing, as it would grow too large.
+	StartedBy    string       `json:"startedBy,omitempty"`
+	// UnlistedCount are the nodes that its status leaves out for its size.
 	NodeCount     int `json:"nodeCount"`
 	DrainedCount  int `json:"drainedCount"`
 	UnlistedCount int `json:"unlistedCount,omitempty"`
-	// CompletedCount are nodes that were given back before the others; NodeCount is without
-	// them.
+	// CompletedCount are the nodes that were completed early; NodeCount excludes them.
 	CompletedCount int `json:"completedCount,omitempty"`
-	// PodsLeft have to leave, PodsBlocked of them are held up, PodsRetained stay.
-	PodsLeft     int `json:"podsLeft"`
-	PodsBlocked  int `json:"podsBlocked"`
-	PodsRetained int `json:"podsRetained"`
-	// Estimate is when the pods will have left.
-	Estimate Estimate `json:"estimate"`
-	// Blockers are those of all nodes, the most important first.
+	// PodsLeft must leave, PodsBlocked of them are blocked, PodsRetained stay.
+	PodsLeft             int       `json:"podsLeft"`
+	PodsBlocked          int       `json:"podsBlocked"`
+	PodsRetained         int       `json:"podsRetained"`
+	Estimate             Estimate  `json:"estimate"`
 	Blockers             []Blocker `json:"blockers,omitempty"`
 	OmittedBlockersCount int       `json:"omittedBlockersCount,omitempty"`
-	// Nodes are those that are in trouble first, then those with pods, then the rest.
-	Nodes             []Node `json:"nodes,omitempty"`
-	OmittedNodesCount int    `json:"omittedNodesCount,omitempty"`
-	Locks             []Lock `json:"locks,omitempty"`
-	// Waits is who waits for whom, and Circles who wait for each other.
-	Waits   []Wait   `json:"waits,omitempty"`
-	Circles []string `json:"circles,omitempty"`
-	Unread  []string `json:"unread,omitempty"`
+	// Nodes are sorted: blocked ones first, then those with pods.
+	Nodes             []Node   `json:"nodes,omitempty"`
+	OmittedNodesCount int      `json:"omittedNodesCount,omitempty"`
+	Locks             []Lock   `json:"locks,omitempty"`
+	Waits             []Wait   `json:"waits,omitempty"`
+	Circles           []string `json:"circles,omitempty"`
+	Unread            []string `json:"unread,omitempty"`
 }
 
-// Of is what people are shown of a snapshot. It is the same whatever the order of the
-// objects is.
+// Of returns the printed state of a snapshot, whatever the order of its objects.
 func Of(s *Snapshot) StatusList {
 	list := StatusList{
 		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "MaintenanceStatusList"},
@@ -165,7 +143,7 @@ func Of(s *Snapshot) StatusList {
 	return list
 }
 
-// placeOf puts what is at work first, and what is over last.
+// placeOf ranks active maintenances first and completed ones last.
 func placeOf(m *v1alpha1.NodeMaintenance) int {
 	switch {
 	case maintenance.Finished(m):
@@ -176,7 +154,7 @@ func placeOf(m *v1alpha1.NodeMaintenance) int {
 	return 0
 }
 
-// One is what people are shown of the only maintenance of a snapshot.
+// One returns the printed state of the only maintenance of a snapshot.
 func One(s *Snapshot) Status {
 	list := Of(s)
 	if len(list.Items) == 0 {
@@ -209,7 +187,6 @@ func (s *Snapshot) status(m *v1alpha1.NodeMaintenance) Status {
 	return status
 }
 
-// addNodes sums up what the status says of nodes.
 func (s *Snapshot) addNodes(status *Status, m *v1alpha1.NodeMaintenance) {
 	listed := m.Status.NodeStatuses
 	for i := range listed {
@@ -247,7 +224,6 @@ func (s *Snapshot) addNodes(status *Status, m *v1alpha1.NodeMaintenance) {
 	status.Nodes = status.Nodes[:len(status.Nodes)-status.OmittedNodesCount]
 }
 
-// stateOf is how far a maintenance is, as its conditions say.
 func stateOf(m *v1alpha1.NodeMaintenance) State {
 	blocked := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionBlocked)
 	held := blocked != nil && blocked.Status == metav1.ConditionTrue

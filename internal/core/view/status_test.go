@@ -121,7 +121,7 @@ func TestHowFarAMaintenanceIs(t *testing.T) {
 		"cordoned":                {staged(kernel(v1alpha1.NodeMaintenanceNodeStatus{NodeRef: v1alpha1.NodeReference{Name: "node-1"}}), v1alpha1.StageCordon), "Cordon cordoning: 0/1 nodes, 0 pods, 0 blocked, 0 unlisted; "},
 		"at work":                 {kernel(node("node-1", 3), node("node-2", 0)), "Drain draining: 1/2 nodes, 3 pods, 0 blocked, 0 unlisted; unknown yet"},
 		"held up":                 {with(kernel(node("node-1", 3, exhausted("web", 2))), "Blocked", "PDBExhausted"), "Drain blocked: 0/1 nodes, 3 pods, 2 blocked, 0 unlisted; unknown yet"},
-		"held up in all":          {with(kernel(node("node-1", 2, exhausted("web", 2))), "Blocked", "PDBExhausted"), "Drain blocked: 0/1 nodes, 2 pods, 2 blocked, 0 unlisted; unknown: 2 pods are held up"},
+		"held up in all":          {with(kernel(node("node-1", 2, exhausted("web", 2))), "Blocked", "PDBExhausted"), "Drain blocked: 0/1 nodes, 2 pods, 2 blocked, 0 unlisted; unknown: 2 pods are blocked"},
 		"an evacuator moves pods": {kernel(node("node-1", 3, held1(v1alpha1.BlockerEvacuatorRunning, "mover", 3))), "Drain draining: 0/1 nodes, 3 pods, 0 blocked, 0 unlisted; unknown yet"},
 		"drained":                 {with(kernel(node("node-1", 0)), "Drained", "Drained"), "Drain drained: 1/1 nodes, 0 pods, 0 blocked, 0 unlisted; "},
 		"back":                    {with(kernel(back("node-1")), "Drained", "Drained"), "Drain drained: 1/1 nodes, 0 pods, 0 blocked, 0 unlisted; "},
@@ -208,7 +208,7 @@ func TestHowLongItTakes(t *testing.T) {
 		"two nodes in ten minutes":       {four(), twice, nil, "about 10 min"},
 		"pods tell more than nodes":      {four(), twice, seen(6, 12*time.Second), "about 24 s"},
 		"a node was drained before":      {four(), map[string]*corev1.Node{"node-1": drainedAt(20 * time.Minute), "node-2": drainedAt(time.Minute)}, nil, "unknown yet"},
-		"all are blocked":                {kernel(node("node-1", 2, exhausted("web", 2))), twice, seen(6, time.Minute), "unknown: 2 pods are held up"},
+		"all are blocked":                {kernel(node("node-1", 2, exhausted("web", 2))), twice, seen(6, time.Minute), "unknown: 2 pods are blocked"},
 		"a clock that goes back":         {four(), nil, seen(6, -time.Minute), "unknown yet"},
 		"nothing is left":                {kernel(node("node-1", 0)), twice, nil, ""},
 	} {
@@ -247,7 +247,7 @@ func TestThoseWhoWaitForEachOtherAreNamed(t *testing.T) {
 		"two wait for each other's locks": {
 			[]*v1alpha1.NodeMaintenance{named("left", node("node-1", 1, locked("web"))), named("right", node("node-2", 1, locked("db")))},
 			[]*policyv1.PodDisruptionBudget{lockedBy("web", "right", "node-2"), lockedBy("db", "left", "node-1")},
-			[]string{"None of these can go on: node/node-1 waits for pdb/shop/web; pdb/shop/web is locked by node/node-2; node/node-2 waits for pdb/shop/db; pdb/shop/db is locked by node/node-1."},
+			[]string{"None of these can proceed: node/node-1 waits for pdb/shop/web; pdb/shop/web is locked by node/node-2; node/node-2 waits for pdb/shop/db; pdb/shop/db is locked by node/node-1."},
 		},
 		"two wait for each other's turn": {
 			[]*v1alpha1.NodeMaintenance{
@@ -255,12 +255,12 @@ func TestThoseWhoWaitForEachOtherAreNamed(t *testing.T) {
 				named("right", waiting("node-2", 1, "node-3", "node-1")),
 			},
 			nil,
-			[]string{"None of these can go on: node/node-1 waits for node/node-2; node/node-2 waits for node/node-1."},
+			[]string{"None of these can proceed: node/node-1 waits for node/node-2; node/node-2 waits for node/node-1."},
 		},
 		"one has locked its own way": {
 			[]*v1alpha1.NodeMaintenance{kernel(node("node-1", 1, locked("web")))},
 			[]*policyv1.PodDisruptionBudget{lockedBy("web", "kernel", "node-1")},
-			[]string{"None of these can go on: node/node-1 waits for pdb/shop/web; pdb/shop/web is locked by node/node-1."},
+			[]string{"None of these can proceed: node/node-1 waits for pdb/shop/web; pdb/shop/web is locked by node/node-1."},
 		},
 		"a dead node is in the way of its own pods, and waits for nobody": {
 			[]*v1alpha1.NodeMaintenance{kernel(node("node-1", 1, v1alpha1.Blocker{

@@ -13,16 +13,13 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/volume"
 )
 
-// Stranded is a volume that can be used only on nodes that NodeMaintenances hold.
+// Stranded is a volume that can only be used on nodes held by NodeMaintenances.
 type Stranded struct {
-	// Claim and Volume are the names of both.
-	Claim, Volume string
-	// Nodes are those on which it can be used, Holders the names of their NodeMaintenances.
+	Claim, Volume  string
 	Nodes, Holders []string
 }
 
-// StrandedOf returns the volume of a claim if each node on which it can be used is held; nil if
-// one is not, or if there is none.
+// StrandedOf returns the volume of a claim if all nodes on which it can be used are held.
 func StrandedOf(claim string, v *corev1.PersistentVolume, nodes []*metav1.PartialObjectMetadata) *Stranded {
 	sites := volume.Sites(v, nodes)
 	if len(sites) == 0 {
@@ -41,8 +38,7 @@ func StrandedOf(claim string, v *corev1.PersistentVolume, nodes []*metav1.Partia
 	return s
 }
 
-// why says where the volume is.
 func (s *Stranded) why() string {
-	return fmt.Sprintf("Its volume %s (claim %s) can be used only on node %s, which takes no pods during maintenance.",
+	return fmt.Sprintf("Its volume %s (claim %s) can only be used on node %s, which accepts no pods during maintenance.",
 		excerpt.Line(s.Volume, maxWords), excerpt.Line(s.Claim, maxWords), phrase.Some(s.Nodes, maxNamed))
 }

@@ -14,22 +14,19 @@ import (
 )
 
 const (
-	// maxWaits is how many waits there may be, maxCircles how many circles are told.
 	maxWaits, maxCircles = 100_000, 10
-	// maxShownWaits is how many waits of one maintenance are shown.
-	maxShownWaits = 200
+	maxShownWaits        = 200
 )
 
-// Wait is that one object waits for another: maintenance, node, budget, machine, or
-// whoever else is named. Both are kind/name, or kind/namespace/name.
+// Wait is an edge from one object to another: maintenance, node, budget, machine or a name. Both
+// are kind/name or kind/namespace/name.
 type Wait struct {
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Why is a few words that can stand after "as".
+	// Why fits after "because".
 	Why string `json:"why"`
 }
 
-// waits are all of them, sorted, each once.
 func (s *Snapshot) waits(shown []*v1alpha1.NodeMaintenance) []Wait {
 	var all []Wait
 	for _, m := range shown {
@@ -45,7 +42,7 @@ func (s *Snapshot) waits(shown []*v1alpha1.NodeMaintenance) []Wait {
 	}
 	for _, b := range s.Budgets {
 		if lock, locked := s.lockOf(b); locked {
-			all = append(all, Wait{From: "pdb/" + lock.Budget, To: holderOf(lock), Why: "it is locked by it"})
+			all = append(all, Wait{From: "pdb/" + lock.Budget, To: holderOf(lock), Why: "it has the lock"})
 		}
 	}
 	for _, machine := range s.Machines {
@@ -59,7 +56,6 @@ func compareWaits(a, b Wait) int {
 	return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Why, b.Why))
 }
 
-// holderOf is who holds a lock: the node for which it was taken.
 func holderOf(lock Lock) string {
 	if lock.Node != "" {
 		return "node/" + lock.Node
@@ -72,21 +68,21 @@ func nodeWaits(m *v1alpha1.NodeMaintenance, said *v1alpha1.NodeMaintenanceNodeSt
 		return nil
 	}
 	node := "node/" + said.NodeRef.Name
-	waits := []Wait{{From: "nodemaintenance/" + m.Name, To: node, Why: "its pods have to leave"}}
+	waits := []Wait{{From: "nodemaintenance/" + m.Name, To: node, Why: "its pods must leave"}}
 	for i := range said.Blockers {
 		b := &said.Blockers[i]
-		// A node that does not answer blocks its own pods, and waits for nobody.
+		// An unreachable node blocks its own pods and waits for nothing.
 		if to := vertex(b.Object); b.Object.Name != "" && to != node {
 			waits = append(waits, Wait{From: node, To: to, Why: excerpt.Line(string(b.Type), maxWords)})
 		}
 	}
 	for _, other := range said.AwaitedNodes {
-		waits = append(waits, Wait{From: node, To: excerpt.Line("node/"+other.Name, maxWords), Why: "pods of its turn are left there"})
+		waits = append(waits, Wait{From: node, To: excerpt.Line("node/"+other.Name, maxWords), Why: "pods of the current wave are left there"})
 	}
 	return waits
 }
 
-// vertex is how people name what blocks: as they would ask for it.
+// vertex names a blocker like kubectl does.
 func vertex(o v1alpha1.BlockerObject) string {
 	kind := strings.ToLower(o.Kind)
 	if kind == "poddisruptionbudget" {
@@ -98,7 +94,6 @@ func vertex(o v1alpha1.BlockerObject) string {
 	return excerpt.Line(kind+"/"+o.Name, maxWords)
 }
 
-// machineWaits is what the deletion of a Machine waits for.
 func machineWaits(machine *v1alpha1.Machine) []Wait {
 	deleting := meta.FindStatusCondition(machine.Status.Conditions, v1alpha1.ConditionDeleting)
 	if machine.DeletionTimestamp == nil || deleting == nil || deleting.Status != metav1.ConditionTrue {
@@ -108,7 +103,7 @@ func machineWaits(machine *v1alpha1.Machine) []Wait {
 	var waits []Wait
 	hold := func(hooks []v1alpha1.LifecycleHook) {
 		for _, hook := range hooks {
-			waits = append(waits, Wait{From: from, To: "hook/" + excerpt.Line(hook.Name, maxWords), Why: excerpt.Line("it is that of "+hook.Owner, maxWords)})
+			waits = append(waits, Wait{From: from, To: "hook/" + excerpt.Line(hook.Name, maxWords), Why: excerpt.Line("its owner is "+hook.Owner, maxWords)})
 		}
 	}
 	switch deleting.Reason {
@@ -124,7 +119,7 @@ func machineWaits(machine *v1alpha1.Machine) []Wait {
 	return waits
 }
 
-// reachable are the waits that somebody waits for in the end, nearest first.
+// reachable returns all waits that follow from an object, nearest first.
 func reachable(waits []Wait, from string) []Wait {
 	var found []Wait
 	known := map[string]bool{from: true}
@@ -140,7 +135,6 @@ func reachable(waits []Wait, from string) []Wait {
 	return found
 }
 
-// waitsOf are the waits of one object among sorted ones.
 func waitsOf(sorted []Wait, from string) []Wait {
 	compare := func(w Wait, name string) int { return cmp.Compare(w.From, name) }
 	first, _ := slices.BinarySearchFunc(sorted, from, compare)

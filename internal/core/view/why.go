@@ -15,36 +15,31 @@ import (
 )
 
 const (
-	// maxMaintenances is how many maintenances of one node are told of.
 	maxMaintenances = 5
-	// maxCommand is how long something may be that is to be typed: half a command is none.
+	// maxCommand limits commands, which must not be truncated.
 	maxCommand = 2048
 )
 
-// PodFacts are what the API says of a pod that is to leave its node.
+// PodFacts are what the API says of a pod that should leave its node.
 type PodFacts struct {
-	// Namespace and Name are those that were asked for.
 	Namespace, Name string
-	// Pod is nil if there is none.
-	Pod *corev1.Pod
-	// Node is its node, or that of the agent that has taken it down; empty if there is none.
-	Node string
-	// Evacuation is that of the pod; nil if there is none.
+	Pod             *corev1.Pod
+	// Node is its node, or that of the agent that has taken it down.
+	Node       string
 	Evacuation *v1alpha1.Evacuation
-	// Static is what the agent of the node says of a static pod; nil if it says nothing.
+	// Static is the report of the agent about a static pod, if any.
 	Static *v1alpha1.StaticPod
-	// Stranded is a volume that keeps a pod on no node from all nodes but held ones; nil if none does.
+	// Stranded is a volume that keeps an unscheduled pod from all other nodes.
 	Stranded *Stranded
-	// Maintenances are those that hold the node, or those of the stranded volume.
+	// Maintenances hold the node, or the nodes of the stranded volume.
 	Maintenances []*v1alpha1.NodeMaintenance
-	// Around is what else there is of the pod; nil if it was not read.
+	// Around is nil if it was not read.
 	Around *Surroundings
-	// Unknown is true if something of all this could not be read.
+	// Unknown is true if a read failed.
 	Unknown bool
 }
 
-// Why says, a sentence a line, where a pod is on its way off its node, what is in the way,
-// and what would help.
+// Why returns lines about the progress of a pod, what blocks it and what helps.
 func (f PodFacts) Why() []string {
 	lines := []string{f.whereIsIt()}
 	if f.Stranded != nil {
@@ -52,7 +47,7 @@ func (f PodFacts) Why() []string {
 	}
 	for i, m := range f.Maintenances {
 		if i == maxMaintenances {
-			lines = append(lines, fmt.Sprintf("So do %d more NodeMaintenances.", len(f.Maintenances)-i))
+			lines = append(lines, fmt.Sprintf("%d more NodeMaintenances hold it.", len(f.Maintenances)-i))
 			break
 		}
 		stage := string(m.Spec.Stage)
@@ -77,16 +72,15 @@ func (f PodFacts) whereIsIt() string {
 		}
 		return line + ": " + excerpt.Line(f.Static.Message, maxWords)
 	case f.Node == "":
-		return name + " is on no node" + f.unscheduled()
+		return name + " is not scheduled" + f.unscheduled()
 	case f.Pod.DeletionTimestamp != nil && f.Around != nil && f.Around.Now.Before(f.Pod.DeletionTimestamp.Time):
-		return fmt.Sprintf("%s terminates on node %s, and has until %s to end by itself.", name, f.Node, f.Pod.DeletionTimestamp.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("%s is terminating on node %s. Its grace period ends at %s.", name, f.Node, f.Pod.DeletionTimestamp.UTC().Format(time.RFC3339))
 	case f.Pod.DeletionTimestamp != nil:
-		return fmt.Sprintf("%s terminates on node %s.", name, f.Node)
+		return fmt.Sprintf("%s is terminating on node %s.", name, f.Node)
 	}
 	return fmt.Sprintf("%s is on node %s.", name, f.Node)
 }
 
-// unscheduled is since when the scheduler finds no node, and its words.
 func (f PodFacts) unscheduled() string {
 	if f.Pod == nil {
 		return "."
@@ -98,7 +92,6 @@ func (f PodFacts) unscheduled() string {
 	return fmt.Sprintf(" since %s (%s): %s", c.LastTransitionTime.UTC().Format(time.RFC3339), excerpt.Line(c.Reason, maxWords), excerpt.Line(c.Message, maxWords))
 }
 
-// whatIsNext is what keeps the pod, or has it come back, and the line that helps.
 func (f PodFacts) whatIsNext() []string {
 	if f.isAway() {
 		return f.comesBack()
@@ -109,27 +102,26 @@ func (f PodFacts) whatIsNext() []string {
 		return append(f.leaving(), f.stuck()...)
 	case stays:
 		return []string{
-			fmt.Sprintf("It stays on purpose (%s): %s", excerpt.Line(string(retained.Type), maxWords), excerpt.Line(retained.Message, maxWords)),
+			fmt.Sprintf("It stays as intended (%s): %s", excerpt.Line(string(retained.Type), maxWords), excerpt.Line(retained.Message, maxWords)),
 			excerpt.Line(retained.Suggestion, maxCommand),
 		}
 	case f.Unknown:
-		return append([]string{"Whether anybody has asked it to leave is unknown."}, f.stuck()...)
+		return append([]string{"Cannot determine whether it was asked to leave."}, f.stuck()...)
 	case f.Stranded != nil && len(f.Maintenances) > 0:
 		return f.untilComplete()
 	case f.Node == "":
-		return []string{command.Of("The scheduler tries again when there is room. Which nodes are cordoned, and for whom: kubectl ebbtide status")}
+		return []string{command.Of("The scheduler retries when there is room. To see cordoned nodes: kubectl ebbtide status")}
 	case len(f.Maintenances) == 0:
-		return append([]string{"Nobody asks it to leave: no NodeMaintenance holds its node."}, f.foreseen()...)
+		return append([]string{"It was not asked to leave because no NodeMaintenance holds its node."}, f.foreseen()...)
 	case len(f.drains()) == 0:
-		return append([]string{"Nobody asks it to leave: no NodeMaintenance of its node is in stage Drain."}, f.foreseen()...)
+		return append([]string{"It was not asked to leave because no NodeMaintenance of its node is in stage Drain."}, f.foreseen()...)
 	case f.Static != nil && f.Static.State == v1alpha1.StaticPodUnmanageable:
-		return []string{"It stays, and nobody waits for it."}
+		return []string{"It stays, and no drain waits for it."}
 	}
-	return append([]string{command.Of("Nobody has asked it to leave yet: its turn is to come, or it stays on purpose. Which pods stay, and why: "+
+	return append([]string{command.Of("It was not asked to leave yet: a later wave includes it, or it stays as intended. To see which pods stay: "+
 		`kubectl get nodemaintenance %s -o jsonpath='{.status.nodeStatuses[?(@.nodeRef.name=="%s")].retained}'`, f.Maintenances[0].Name, f.Node)}, f.stuck()...)
 }
 
-// drains are the maintenances that have pods leave the node.
 func (f PodFacts) drains() []*v1alpha1.NodeMaintenance {
 	var drains []*v1alpha1.NodeMaintenance
 	for _, m := range f.Maintenances {
@@ -140,7 +132,7 @@ func (f PodFacts) drains() []*v1alpha1.NodeMaintenance {
 	return drains
 }
 
-// retained is why the pod stays on its node for every maintenance that drains it.
+// retained returns why every draining maintenance leaves the pod on its node.
 func (f PodFacts) retained() (why v1alpha1.Blocker, stays bool) {
 	for _, m := range f.drains() {
 		if f.Pod == nil {
@@ -157,7 +149,7 @@ func (f PodFacts) retained() (why v1alpha1.Blocker, stays bool) {
 	return why, stays
 }
 
-// stuck is what keeps a pod that terminates, as far as it shows without anything of ours.
+// stuck returns what keeps a terminating pod, as far as its object shows.
 func (f PodFacts) stuck() []string {
 	if f.Around == nil || f.Pod == nil || f.Pod.DeletionTimestamp == nil {
 		return nil
@@ -169,7 +161,7 @@ func (f PodFacts) stuck() []string {
 	return told(&b)
 }
 
-// foreseen is what a drain would meet at the pod.
+// foreseen returns what would block a drain of the pod.
 func (f PodFacts) foreseen() []string {
 	if f.Around == nil || f.Pod == nil {
 		return nil
@@ -178,42 +170,40 @@ func (f PodFacts) foreseen() []string {
 		return f.stuck()
 	}
 	if podclass.Type(f.Pod) != v1alpha1.PodTypeDefault {
-		// Nobody evicts such pods: they go in other ways.
+		// Such pods are not evicted.
 		return nil
 	}
 	var lines []string
 	if b, found := f.Around.obstacle(f.Pod); found {
-		lines = append(lines, "If somebody drained its node now, it would not leave:")
+		lines = append(lines, "If its node was drained now, it would not leave:")
 		lines = append(lines, told(&b)...)
 	}
 	return append(lines, lost(f.Pod)...)
 }
 
-// isAway is true of a static pod that an agent keeps away, or has begun to.
+// isAway reports whether an agent keeps a static pod away or takes it down.
 func (f PodFacts) isAway() bool {
 	return f.Static != nil && (f.Static.State == v1alpha1.StaticPodHeld || f.Static.State == v1alpha1.StaticPodHolding)
 }
 
 func (f PodFacts) comesBack() []string {
 	if len(f.Maintenances) == 0 && f.Unknown {
-		return []string{"Which NodeMaintenance keeps it away is unknown."}
+		return []string{"Cannot determine which NodeMaintenance keeps it away."}
 	}
 	if len(f.Maintenances) == 0 {
-		return []string{command.Of("No NodeMaintenance holds its node any more: the agent brings it back. Whether that answers: kubectl ebbtide agents %s", f.Node)}
+		return []string{command.Of("No NodeMaintenance holds its node any more, so the agent restores it. To check the agent: kubectl ebbtide agents %s", f.Node)}
 	}
 	return f.untilComplete()
 }
 
-// untilComplete says what ends each maintenance.
 func (f PodFacts) untilComplete() []string {
 	var lines []string
 	for _, m := range f.Maintenances[:min(len(f.Maintenances), maxMaintenances)] {
-		lines = append(lines, command.Of("It comes back when %s is complete: kubectl ebbtide complete %s", m.Name, m.Name))
+		lines = append(lines, command.Of("To restore it, complete %s: kubectl ebbtide complete %s", m.Name, m.Name))
 	}
 	return lines
 }
 
-// leaving is how far the evacuation of the pod has come.
 func (f PodFacts) leaving() []string {
 	status := &f.Evacuation.Status
 	if blocker.Unplaced(f.Evacuation) != nil && f.Pod != nil {
@@ -223,9 +213,9 @@ func (f PodFacts) leaving() []string {
 	b, refused := refusalOf(f.Namespace, status, BlockersOn(f.Maintenances, f.Node))
 	if !refused {
 		if status.Message == "" {
-			return []string{"It has been asked to leave."}
+			return []string{"It was asked to leave."}
 		}
-		return []string{"It has been asked to leave: " + excerpt.Line(status.Message, maxWords)}
+		return []string{"It was asked to leave: " + excerpt.Line(status.Message, maxWords)}
 	}
 	if b.Suggestion == "" && f.Around != nil && f.Pod != nil {
 		facts := blocker.Facts{Now: f.Around.Now, Pod: f.Pod, Node: f.Around.Node, Evacuation: f.Evacuation, Budgets: f.Around.Budgets}

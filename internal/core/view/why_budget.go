@@ -17,31 +17,27 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// maxWaiting is how many pods are named that wait for a budget.
 const maxWaiting = 5
 
-// BudgetFacts are what the API says of a PodDisruptionBudget.
 type BudgetFacts struct {
-	Now    time.Time
-	Budget *policyv1.PodDisruptionBudget
-	// Pods are those of its namespace, Budgets all of its namespace.
-	Pods    []*corev1.Pod
-	Budgets []*policyv1.PodDisruptionBudget
-	// Evacuations are those of its namespace.
+	Now         time.Time
+	Budget      *policyv1.PodDisruptionBudget
+	Pods        []*corev1.Pod
+	Budgets     []*policyv1.PodDisruptionBudget
 	Evacuations []*v1alpha1.Evacuation
-	// Unknown is true if something of all this could not be read.
+	// Unknown is true if a read failed.
 	Unknown bool
 }
 
-// Why says what a budget allows now and why, who has locked it, and who waits for it.
+// Why returns lines about what a budget allows, who has locked it and who waits for it.
 func (f *BudgetFacts) Why() []string {
 	b := f.Budget
 	name := "PodDisruptionBudget " + b.Namespace + "/" + b.Name
 	allowed, known := budget.Allowed(b)
-	lines := []string{fmt.Sprintf("%s allows %s now: it has %s of %d healthy, and needs %d.", name, phrase.Count(int(allowed), "disruption", "disruptions"),
+	lines := []string{fmt.Sprintf("%s allows %s: %s of %d healthy, %d required.", name, phrase.Count(int(allowed), "disruption", "disruptions"),
 		phrase.Count(int(b.Status.CurrentHealthy), "pod", "pods"), b.Status.ExpectedPods, b.Status.DesiredHealthy)}
 	if !known {
-		lines = []string{fmt.Sprintf("What %s allows is unknown: its status is older than its spec. If it stays so, the disruption controller does not run.", name)}
+		lines = []string{fmt.Sprintf("The disruptions that %s allows are unknown because its status is outdated. If this persists, check the disruption controller.", name)}
 	}
 	if hold, locked := budget.LockOf(b, f.Now, 0); locked {
 		lines = append(lines, excerpt.Line(hold.Describe(b), maxWords)+".", "What helps: "+blocker.Unlock(b, hold))
@@ -51,7 +47,7 @@ func (f *BudgetFacts) Why() []string {
 	return append(lines, f.waiting()...)
 }
 
-// mine are the pods of the budget, those that are not ready first: these are in the way.
+// mine returns the pods of the budget, those that are not ready first.
 func (f *BudgetFacts) mine() []*corev1.Pod {
 	compiled := budget.Compile([]*policyv1.PodDisruptionBudget{f.Budget})
 	var mine []*corev1.Pod
@@ -64,7 +60,7 @@ func (f *BudgetFacts) mine() []*corev1.Pod {
 	return mine
 }
 
-// refuses says what would have the budget allow a disruption that it does not.
+// refuses returns what would make the budget allow a disruption.
 func (f *BudgetFacts) refuses(allowed int32, known bool) []string {
 	if allowed > 0 || !known {
 		return nil
@@ -74,9 +70,9 @@ func (f *BudgetFacts) refuses(allowed int32, known bool) []string {
 		if f.Unknown {
 			return nil
 		}
-		return []string{"No pod is under it."}
+		return []string{"It selects no pods."}
 	}
-	// The advice is about a pod that is ready: others have another one.
+	// The advice is about a ready pod: others get different advice.
 	pod := mine[0].DeepCopy()
 	pod.DeletionTimestamp, pod.Status.Phase = nil, corev1.PodRunning
 	unlocked := f.Budget.DeepCopy()
@@ -91,7 +87,7 @@ func (f *BudgetFacts) refuses(allowed int32, known bool) []string {
 	return told(&found)
 }
 
-// entangled says that pods are under other budgets, too, which the eviction API refuses.
+// entangled reports pods under several budgets, which the eviction API refuses.
 func (f *BudgetFacts) entangled() []string {
 	all := budget.Compile(f.Budgets)
 	several, example := 0, v1alpha1.Blocker{}
@@ -106,17 +102,16 @@ func (f *BudgetFacts) entangled() []string {
 	if several == 0 {
 		return nil
 	}
-	return append([]string{phrase.Count(several, "pod of it is under another budget, too.", "pods of it are under another budget, too.")}, told(&example)...)
+	return append([]string{phrase.Count(several, "of its pods has another budget, too.", "of its pods have another budget, too.")}, told(&example)...)
 }
 
-// running is a pod as it is when it is not yet leaving.
+// running returns a pod as it was before it began to leave.
 func running(pod *corev1.Pod) *corev1.Pod {
 	pod = pod.DeepCopy()
 	pod.DeletionTimestamp, pod.Status.Phase = nil, corev1.PodRunning
 	return pod
 }
 
-// waiting names the pods whose eviction it refuses.
 func (f *BudgetFacts) waiting() []string {
 	var waiting []string
 	for _, e := range f.Evacuations {
@@ -132,9 +127,9 @@ func (f *BudgetFacts) waiting() []string {
 	slices.Sort(waiting)
 	switch {
 	case len(waiting) == 0 && f.Unknown:
-		return []string{"Who waits for it is unknown."}
+		return []string{"Cannot determine which pods wait for it."}
 	case len(waiting) == 0:
-		return []string{"Nobody waits for it."}
+		return []string{"No pods wait for it."}
 	}
 	text := fmt.Sprintf("%s for it: %s", phrase.Count(len(waiting), "pod waits", "pods wait"), phrase.Some(waiting, maxWaiting))
 	return []string{text + "."}

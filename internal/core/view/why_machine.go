@@ -13,10 +13,9 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
-// maxHooks is how many hooks are named.
 const maxHooks = 10
 
-// MachineWhy says in which step a Machine is, and what it waits for.
+// MachineWhy returns lines about the step of a Machine and what it waits for.
 func MachineWhy(m *v1alpha1.Machine) []string {
 	name := m.Namespace + "/" + m.Name
 	node := ""
@@ -28,12 +27,12 @@ func MachineWhy(m *v1alpha1.Machine) []string {
 		lines = append(lines, lacking(m)...)
 		return append(lines, hooks("preCreate", m.Spec.LifecycleHooks.PreCreate, m.Spec.ProviderID == "")...)
 	}
-	lines := []string{fmt.Sprintf("Machine %s is being deleted since %s%s.", name, m.DeletionTimestamp.UTC().Format("2006-01-02T15:04:05Z"), node)}
+	lines := []string{fmt.Sprintf("Machine %s has been deleting since %s%s.", name, m.DeletionTimestamp.UTC().Format("2006-01-02T15:04:05Z"), node)}
 	deleting := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDeleting)
 	if deleting == nil {
-		return append(lines, "Nobody has begun with it. Does the manager run with Machines enabled? kubectl -n ebbtide-system get pods")
+		return append(lines, "Its deletion has not started. Check that the manager runs with Machines enabled: kubectl -n ebbtide-system get pods")
 	}
-	lines = append(lines, fmt.Sprintf("Its step is %s, since %s: %s", excerpt.Line(deleting.Reason, maxWords),
+	lines = append(lines, fmt.Sprintf("Step %s since %s: %s", excerpt.Line(deleting.Reason, maxWords),
 		deleting.LastTransitionTime.UTC().Format("2006-01-02T15:04:05Z"), excerpt.Line(deleting.Message, maxCommand)))
 	lines = append(lines, hooks("preDrain", m.Spec.LifecycleHooks.PreDrain, deleting.Reason == v1alpha1.ReasonWaitingForPreDrainHook)...)
 	lines = append(lines, hooks("preTerminate", m.Spec.LifecycleHooks.PreTerminate, deleting.Reason == v1alpha1.ReasonWaitingForPreTerminateHook)...)
@@ -48,7 +47,6 @@ func MachineWhy(m *v1alpha1.Machine) []string {
 	return append(lines, whatHelpsMachine(m, deleting.Reason)...)
 }
 
-// hooks are those that hold the Machine now, and who removes them.
 func hooks(kind string, all []v1alpha1.LifecycleHook, now bool) []string {
 	if !now {
 		return nil
@@ -56,15 +54,15 @@ func hooks(kind string, all []v1alpha1.LifecycleHook, now bool) []string {
 	var lines []string
 	for i, hook := range all {
 		if i == maxHooks {
-			lines = append(lines, fmt.Sprintf("And %d more %s hooks.", len(all)-i, kind))
+			lines = append(lines, fmt.Sprintf("%d more %s hooks.", len(all)-i, kind))
 			break
 		}
-		lines = append(lines, fmt.Sprintf("Hook %s (%s) holds it; who removes it: %s", excerpt.Line(hook.Name, maxWords), kind, excerpt.Line(hook.Owner, maxWords)))
+		lines = append(lines, fmt.Sprintf("Waiting for hook %s (%s) of %s", excerpt.Line(hook.Name, maxWords), kind, excerpt.Line(hook.Owner, maxWords)))
 	}
 	return lines
 }
 
-// lacking is what a Machine that lives has not got, in the words of its conditions.
+// lacking returns what a living Machine lacks, by its conditions.
 func lacking(m *v1alpha1.Machine) []string {
 	var lines []string
 	for i := range m.Status.Conditions {
@@ -75,12 +73,11 @@ func lacking(m *v1alpha1.Machine) []string {
 		}
 	}
 	if paused := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionPaused); paused != nil && paused.Status == metav1.ConditionTrue {
-		lines = append(lines, "Nothing is done while its Cluster is paused.")
+		lines = append(lines, "It is not changed while its Cluster is paused.")
 	}
 	return lines
 }
 
-// whatHelpsMachine is the command that tells more of a step, or ends it.
 func whatHelpsMachine(m *v1alpha1.Machine, step string) []string {
 	of := m.Namespace
 	node := "NODE"
@@ -89,26 +86,26 @@ func whatHelpsMachine(m *v1alpha1.Machine, step string) []string {
 	}
 	switch step {
 	case v1alpha1.ReasonWaitingForPreDrainHook, v1alpha1.ReasonWaitingForPreTerminateHook:
-		return []string{command.Of("What helps: ask the owner of the hook. It never ends by itself. All hooks: kubectl -n %s get machine.ebbtide.dev %s -o yaml", of, m.Name)}
+		return []string{command.Of("Hooks have no timeout. Contact the owner. To see all hooks: kubectl -n %s get machine.ebbtide.dev %s -o yaml", of, m.Name)}
 	case v1alpha1.ReasonDrainingNode:
-		return []string{"What helps: what is said of its pods; of one of them: kubectl ebbtide why pod/NAME -n NAMESPACE"}
+		return []string{"To see why one of its pods does not leave: kubectl ebbtide why pod/NAME -n NAMESPACE"}
 	case v1alpha1.ReasonWaitingForVolumeDetach:
-		return []string{command.Of("What helps: see what is attached to the node: kubectl get volumeattachments | grep %s", node)}
+		return []string{command.Of("To see the attached volumes: kubectl get volumeattachments | grep %s", node)}
 	case v1alpha1.ReasonWaitingForInfrastructureDeletion, v1alpha1.ReasonWaitingForBootstrapDeletion:
 		ref := m.Spec.InfrastructureRef
-		return []string{command.Of("What helps: see what its provider says: kubectl -n %s get %s %s -o yaml", of, strings.ToLower(ref.Kind), ref.Name)}
+		return []string{command.Of("To see the status of its provider: kubectl -n %s get %s %s -o yaml", of, strings.ToLower(ref.Kind), ref.Name)}
 	}
 	return nil
 }
 
-// MaintenanceWhy says what is in the way of a maintenance, whatever its stage.
+// MaintenanceWhy returns lines about what blocks a maintenance.
 func MaintenanceWhy(s *Status) []string {
 	lines := []string{fmt.Sprintf("NodeMaintenance %s: %s.", s.Name, s.Brief())}
 	if s.StartedBy != "" {
 		lines = append(lines, "Started by "+s.StartedBy+".")
 	}
 	if s.Estimate.Text != "" && !s.Estimate.Known {
-		lines = append(lines, "How long it takes is "+s.Estimate.Text+".")
+		lines = append(lines, "Remaining time: "+s.Estimate.Text+".")
 	}
 	lines = append(lines, s.Circles...)
 	shown := 0
@@ -123,7 +120,7 @@ func MaintenanceWhy(s *Status) []string {
 		lines = append(lines, capital(b.Sentence()))
 	}
 	if shown > mostObstacles {
-		lines = append(lines, command.Of("And %d more hold pods up: kubectl ebbtide status %s", shown-mostObstacles+s.OmittedBlockersCount, s.Name))
+		lines = append(lines, command.Of("%d more block pods: kubectl ebbtide status %s", shown-mostObstacles+s.OmittedBlockersCount, s.Name))
 	}
 	if shown == 0 {
 		lines = append(lines, whatNext(s))
@@ -131,19 +128,18 @@ func MaintenanceWhy(s *Status) []string {
 	return lines
 }
 
-// whatNext is what happens to a maintenance that nothing holds up.
 func whatNext(s *Status) string {
 	switch s.State {
 	case StatePlanned:
-		return command.Of("It is only planned and touches nothing. To begin: kubectl ebbtide drain nodemaintenance/%s", s.Name)
+		return command.Of("It is only planned. To start: kubectl ebbtide drain nodemaintenance/%s", s.Name)
 	case StateCordoning:
-		return "Its nodes take no new pods, and keep those that they have."
+		return "Its nodes accept no new pods and keep the existing ones."
 	case StateDrained:
-		return command.Of("Its nodes are empty. When the work on them is done: kubectl ebbtide complete %s", s.Name)
+		return command.Of("Its nodes are drained. When your work is done: kubectl ebbtide complete %s", s.Name)
 	case StateComplete:
-		return "It is over: its nodes were given back."
+		return "It is complete."
 	case StateInvalid:
-		return "Its spec cannot be understood: " + s.Summary
+		return "Its spec is invalid: " + s.Summary
 	}
-	return "Nothing holds it up."
+	return "Nothing blocks it."
 }

@@ -21,20 +21,19 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// NodeFacts are what the API says of a node and of what is left on it.
 type NodeFacts struct {
-	Now  time.Time
-	Node *corev1.Node
-	// Maintenances are those that hold the node.
+	Now          time.Time
+	Node         *corev1.Node
 	Maintenances []*v1alpha1.NodeMaintenance
-	// Pods are those of the node, and Budgets all that may protect them, if nobody holds it.
+	// Pods are those of the node, Budgets all that may protect them; only set if no maintenance
+	// holds it.
 	Pods    []*corev1.Pod
 	Budgets []*policyv1.PodDisruptionBudget
-	// Unknown is true if something of all this could not be read.
+	// Unknown is true if a read failed.
 	Unknown bool
 }
 
-// Why says who holds a node, what is left on it and who blocks.
+// Why returns lines about the holders of a node, its remaining pods and their blockers.
 func (f *NodeFacts) Why() []string {
 	lines := []string{f.cordoned()}
 	if b, unreachable := blocker.Unreachable(f.Node); unreachable {
@@ -43,7 +42,7 @@ func (f *NodeFacts) Why() []string {
 	lines = append(lines, foreigndrain.Notes(f.Node)...)
 	for i, m := range f.Maintenances {
 		if i == maxMaintenances {
-			lines = append(lines, fmt.Sprintf("So do %d more NodeMaintenances.", len(f.Maintenances)-i))
+			lines = append(lines, fmt.Sprintf("%d more NodeMaintenances hold it.", len(f.Maintenances)-i))
 			break
 		}
 		lines = append(lines, f.heldBy(m)...)
@@ -54,23 +53,21 @@ func (f *NodeFacts) Why() []string {
 	return append(lines, f.drainable()...)
 }
 
-// named is true if the node names maintenances that hold it.
 func (f *NodeFacts) named() bool { return len(cordon.Holders(f.Node)) > 0 }
 
-// cordoned says whether the node takes pods, and who wants that.
 func (f *NodeFacts) cordoned() string {
 	name := f.Node.Name
 	switch {
 	case !f.Node.Spec.Unschedulable && len(f.Maintenances) > 0:
-		return fmt.Sprintf("Node %s takes pods, though a NodeMaintenance holds it.", name)
+		return fmt.Sprintf("Node %s is schedulable although a NodeMaintenance holds it.", name)
 	case !f.Node.Spec.Unschedulable:
-		return fmt.Sprintf("Node %s takes pods: it is not cordoned, and no NodeMaintenance holds it.", name)
+		return fmt.Sprintf("Node %s is schedulable, and no NodeMaintenance holds it.", name)
 	case len(f.Maintenances) > 0:
 		return fmt.Sprintf("Node %s is cordoned.", name)
 	case f.named():
-		return fmt.Sprintf("Node %s is cordoned, and names NodeMaintenances that are not known: %s.", name, f.holders())
+		return fmt.Sprintf("Node %s is cordoned for unknown NodeMaintenances: %s.", name, f.holders())
 	}
-	return command.Of("Node %s is cordoned, and not by a NodeMaintenance. To have it take pods again: kubectl uncordon %s", name, name)
+	return command.Of("Node %s is cordoned, but not by a NodeMaintenance. To uncordon it: kubectl uncordon %s", name, name)
 }
 
 func (f *NodeFacts) holders() string {
@@ -83,14 +80,13 @@ func (f *NodeFacts) holders() string {
 	return text
 }
 
-// heldBy is how far one maintenance is on the node.
 func (f *NodeFacts) heldBy(m *v1alpha1.NodeMaintenance) []string {
 	lines := []string{fmt.Sprintf("NodeMaintenance %s (stage %s) holds it: %s", m.Name, maintenance.Stage(m), excerpt.Line(m.Status.Summary, maxWords))}
 	if by := m.Annotations[v1alpha1.StartedByAnnotation]; by != "" {
 		lines = append(lines, "  Started by "+excerpt.Line(by, maxWords)+".")
 	}
 	if slices.Contains(m.Spec.CompletedNodes, v1alpha1.NodeReference{Name: f.Node.Name}) {
-		return append(lines, "  It is in spec.completedNodes, and about to be given back.")
+		return append(lines, "  It is in spec.completedNodes and will be completed soon.")
 	}
 	said := statusOn(m, f.Node.Name)
 	if said == nil {
@@ -101,7 +97,7 @@ func (f *NodeFacts) heldBy(m *v1alpha1.NodeMaintenance) []string {
 		lines = append(lines, strings.TrimSuffix(fmt.Sprintf("  %s. %s", phrase.Count(shown.PodsLeft, "pod left", "pods left"), shown.Message), " "))
 	}
 	for i := range shown.Blockers {
-		// The node itself says who else drains it.
+		// The node itself shows foreign drains.
 		if b := &shown.Blockers[i]; !b.Others() {
 			lines = append(lines, "  "+capital(b.Sentence()))
 		}
@@ -111,15 +107,14 @@ func (f *NodeFacts) heldBy(m *v1alpha1.NodeMaintenance) []string {
 		lines = append(lines, fmt.Sprintf("  %s: %s (%s) %s %s", phrase.Count(b.PodCount, "pod stays", "pods stay"), b.name(), b.Type, b.Message, b.Suggestion))
 	}
 	if said.FastForwardedBy != "" {
-		lines = append(lines, "  An older maintenance had come further: "+excerpt.Line(said.FastForwardedBy, maxWords)+".")
+		lines = append(lines, "  An older maintenance was further ahead: "+excerpt.Line(said.FastForwardedBy, maxWords)+".")
 	}
 	if shown.State.IsDrained() {
-		lines = append(lines, command.Of("  It is given back when %s is complete: kubectl ebbtide complete %s", m.Name, m.Name))
+		lines = append(lines, command.Of("  To complete %s: kubectl ebbtide complete %s", m.Name, m.Name))
 	}
 	return lines
 }
 
-// capital begins a sentence.
 func capital(text string) string {
 	if text == "" {
 		return text
@@ -136,10 +131,9 @@ func statusOn(m *v1alpha1.NodeMaintenance, node string) *v1alpha1.NodeMaintenanc
 	return nil
 }
 
-// drainable is what a drain of the node would meet.
 func (f *NodeFacts) drainable() []string {
 	if f.Unknown {
-		return []string{"What a drain would meet is unknown."}
+		return []string{"Cannot determine what would block a drain."}
 	}
 	byNamespace := map[string][]*policyv1.PodDisruptionBudget{}
 	for _, b := range f.Budgets {
@@ -156,10 +150,10 @@ func (f *NodeFacts) drainable() []string {
 	for _, pod := range f.Pods {
 		running += ones(!podclass.Terminal(pod))
 	}
-	all := command.Of("All that would happen: kubectl ebbtide plan %s", f.Node.Name)
+	all := command.Of("To preview a drain: kubectl ebbtide plan %s", f.Node.Name)
 	if len(lines) == 0 {
-		return []string{fmt.Sprintf("It has %s, and nothing is known that would hold a drain up. %s", phrase.Count(running, "pod", "pods"), all)}
+		return []string{fmt.Sprintf("It has %s, and nothing would block a drain. %s", phrase.Count(running, "pod", "pods"), all)}
 	}
-	lines = append([]string{fmt.Sprintf("It has %s. A drain would meet this:", phrase.Count(running, "pod", "pods"))}, lines...)
+	lines = append([]string{fmt.Sprintf("It has %s. These would block a drain:", phrase.Count(running, "pod", "pods"))}, lines...)
 	return append(lines, all)
 }
