@@ -14,7 +14,7 @@ FUZZTIME ?= 20s
 GOLANGCI_LINT  := go tool -modfile=$(CURDIR)/go.tools.mod golangci-lint
 CONTROLLER_GEN := go tool -modfile=go.tools.mod controller-gen
 PROVIDER       := internal/sandbox/provider/api
-GENERATED      := api charts docs/api.md $(PROVIDER)
+GENERATED      := api charts docs/reference $(PROVIDER)
 # What the manager needs only if it acts on Machines is a role of its own.
 OF_MACHINES     = $(CURDIR)/internal/controller/cluster $(CURDIR)/internal/controller/machine $(CURDIR)/internal/workload
 # And only if it answers EvictionRequests.
@@ -139,11 +139,11 @@ lint: ## Check the code against the rules of docs/rules.md
 	cd test/bench/lifecycle && $(GOLANGCI_LINT) run ./...
 	cd test/node && $(GOLANGCI_LINT) run ./...
 
-generate: ## Generate deep copies, apply configurations, CRDs, docs/api.md, the roles and what the chart renders
+generate: ## Generate deep copies, apply configurations, CRDs, the roles, docs/reference and what the chart renders
 	$(CONTROLLER_GEN) object applyconfiguration paths=./api/...
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=charts/ebbtide/files/crds
 	go run ./internal/crdrule charts/ebbtide/files/crds internal/crdrule/nodemaintenances.yaml internal/crdrule/evacuations.yaml
-	go run ./internal/apidoc charts/ebbtide/files/crds api/v1alpha1 docs/api.md
+	go run ./internal/apidoc charts/ebbtide/files/crds api/v1alpha1 . docs/reference
 	$(CONTROLLER_GEN) object crd paths=./$(PROVIDER) output:crd:dir=$(PROVIDER)/crds
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide,fileName=role.yaml $(addprefix paths=,$(filter-out $(OF_MACHINES) $(OF_REQUESTS) $(OF_VERBS) $(OF_AGENT) $(OF_HOST),$(shell go list -f '{{.Dir}}' ./internal/... ./cmd/...))) output:rbac:dir=charts/ebbtide/files
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide-machines,fileName=role-machines.yaml $(addprefix paths=,$(OF_MACHINES)) output:rbac:dir=charts/ebbtide/files
@@ -154,7 +154,7 @@ generate: ## Generate deep copies, apply configurations, CRDs, docs/api.md, the 
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide-uninstall,fileName=role-uninstall.yaml paths=./internal/uninstall output:rbac:dir=charts/ebbtide/files
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide-check,fileName=role-check.yaml paths=./internal/check output:rbac:dir=charts/ebbtide/files
 	go run ./internal/helmrender ebbtide-system '{machines: {enabled: true}, evictionRequests: {enabled: true}}' charts/sandbox.yaml charts/sandbox-older.yaml
-	go test ./charts/helm -run TestWhatIsInstalled -update
+	go test ./charts/helm ./cmd/ebbtide ./cmd/ebbtide-agent ./internal/cli -run '^(TestWhatIsInstalled|TestReferencePageOf.*)$$' -update
 
 # A benchmark that nobody runs breaks unseen; running each once takes seconds.
 verify: generate lint ## Check that the tree is generated, tidy, formatted and linted; run each Go benchmark once
@@ -168,6 +168,10 @@ verify: generate lint ## Check that the tree is generated, tidy, formatted and l
 	cd test/alert/promtool && go mod tidy -diff
 	git diff --exit-code
 	@test -z "$$(git status --porcelain -- $(GENERATED))" || { git status --short -- $(GENERATED); exit 1; }
+
+.PHONY: site
+site: ## Build the documentation as a website into .bin/site (needs mkdocs)
+	mkdocs build --strict --quiet
 
 deflake: ## Repeat tests in random order under the race detector (PKG=./… RUN=Test… COUNT=20)
 	CGO_ENABLED=1 go test -race -shuffle=on -count=$(COUNT) -run '$(RUN)' -failfast $(PKG)

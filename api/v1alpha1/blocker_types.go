@@ -17,7 +17,7 @@ type Blocker struct {
 	// podCount is the number of pods that it blocks on this node.
 	// +required
 	PodCount int32 `json:"podCount"`
-	// sinceTime is the time at which it was first seen.
+	// sinceTime is the time when it was first seen.
 	// +optional
 	SinceTime *metav1.Time `json:"sinceTime,omitempty"`
 	// message describes the cause, with the API server's text if there is one.

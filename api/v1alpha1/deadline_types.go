@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Deadline is the time at which nodes must be empty, because they will be shut down or removed.
+// Deadline is the time when nodes must be empty, because they will be shut down or removed.
 type Deadline struct {
 	// time is when the nodes must be empty, such as 2026-03-01T22:00:00Z. It can be changed until
 	// the maintenance is complete.

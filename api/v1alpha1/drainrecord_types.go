@@ -161,7 +161,7 @@ type DrainRecordStatus struct {
 	// +optional
 	WaitStartTime *metav1.Time `json:"waitStartTime,omitempty"`
 
-	// timeoutStartTime is the time at which lockTimeoutSeconds started counting. Unset while the
+	// timeoutStartTime is the time when lockTimeoutSeconds started counting. Unset while the
 	// node only waits for other drains.
 	// +optional
 	TimeoutStartTime *metav1.Time `json:"timeoutStartTime,omitempty"`
@@ -194,7 +194,7 @@ type DrainRecordStatus struct {
 	// +optional
 	Boots *RecordedBoots `json:"boots,omitempty"`
 
-	// completeTime is the time at which the maintenance was first seen complete. Unset before.
+	// completeTime is the time when the maintenance was first seen complete. Unset before.
 	// +optional
 	CompleteTime *metav1.Time `json:"completeTime,omitempty"`
 
@@ -208,10 +208,10 @@ type DrainRecordStatus struct {
 // RecordedLock is the lock of a budget that the drain holds.
 type RecordedLock struct {
 	BudgetReference `json:",inline"`
-	// acquiredTime is the time at which the lock was taken.
+	// acquiredTime is the time when the lock was taken.
 	// +required
 	AcquiredTime metav1.Time `json:"acquiredTime"`
-	// confirmedTime is the time at which the budget was seen to allow its pods to go down, after
+	// confirmedTime is the time when the budget was seen to allow its pods to go down, after
 	// every eviction that started before the lock. Unset before.
 	// +optional
 	ConfirmedTime *metav1.Time `json:"confirmedTime,omitempty"`
@@ -229,14 +229,14 @@ type RecordedBoots struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	BootID string `json:"bootID,omitempty"`
-	// bootTime is the time at which that boot was first seen. Unset for the boot in which the
-	// locks were confirmed.
+	// bootTime is the time when that boot was first seen. Unset for the one that
+	// confirmed the locks.
 	// +optional
 	BootTime *metav1.Time `json:"bootTime,omitempty"`
 	// rebootCount is the number of boots reported since all locks were confirmed, at most 10.
 	// +optional
 	RebootCount int32 `json:"rebootCount,omitempty"`
-	// returnedTime is the time at which the node was back and its locks became free. Unset before.
+	// returnedTime is the time when the node was back and its locks became free. Unset before.
 	// +optional
 	ReturnedTime *metav1.Time `json:"returnedTime,omitempty"`
 	// withdrawnTime is the time since which the node may no longer go down, because a budget does
@@ -244,7 +244,7 @@ type RecordedBoots struct {
 	// going down nevertheless.
 	// +optional
 	WithdrawnTime *metav1.Time `json:"withdrawnTime,omitempty"`
-	// revokedTime is the time at which the node had been Ready without a reboot for so long after
+	// revokedTime is the time when the node had been Ready without a reboot for so long after
 	// withdrawnTime that it is no longer expected to go down. Unset before.
 	// +optional
 	RevokedTime *metav1.Time `json:"revokedTime,omitempty"`
@@ -278,7 +278,7 @@ type GivenUpBudget struct {
 	// action is what happens to its pods: Evict or Delete.
 	// +required
 	Action LockTimeoutAction `json:"action"`
-	// givenUpTime is the time at which it was given up.
+	// givenUpTime is the time when it was given up.
 	// +required
 	GivenUpTime metav1.Time `json:"givenUpTime"`
 	// message describes what prevented the lock. At most 1,024 characters.

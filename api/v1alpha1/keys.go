@@ -6,7 +6,7 @@ const (
 	// restored, evacuations withdrawn (KEP-4212).
 	MaintenanceCompletionFinalizer = "nodemaintenance.k8s.io/maintenance-completion"
 
-	// InstigatorFinalizerPrefix starts the finalizer by which an instigator asks for an
+	// InstigatorFinalizerPrefix starts the finalizer that an instigator sets to ask for an
 	// Evacuation; the rest names the instigator (KEP-4212).
 	InstigatorFinalizerPrefix = "evacuation.coordination.k8s.io/instigator_"
 	// NodeMaintenanceInstigator is the finalizer of the NodeMaintenance controller.

@@ -19,8 +19,8 @@ const (
 	DrainBehaviorWaitCompleted DrainBehavior = "WaitCompleted"
 )
 
-// MachineDrainRule says whether and in which order pods leave the nodes of Machines or
-// NodeMaintenances (machine-drain-rules). The first rule by name that matches a pod applies; the
+// MachineDrainRule says which pods leave the nodes of Machines or NodeMaintenances, and their order
+// (machine-drain-rules). The first rule by name that matches a pod applies; the
 // pod's own label overrides all rules.
 //
 // For Machines, rules in the Machine's namespace apply, except those with nodes and without

@@ -195,10 +195,10 @@ type NodeShutdown struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	Type string `json:"type,omitempty"`
-	// startTime is the time at which the agent first saw it.
+	// startTime is the time when the agent first saw it.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
-	// deadlineTime is the time at which the node goes down, drained or not.
+	// deadlineTime is the time when the node goes down, drained or not.
 	// +optional
 	DeadlineTime *metav1.Time `json:"deadlineTime,omitempty"`
 	// delaySeconds is how long systemd-logind delays a shutdown.

@@ -103,7 +103,7 @@ type NodeMaintenanceSpec struct {
 	// +kubebuilder:validation:MaxItems=256
 	CompletedNodes []NodeReference `json:"completedNodes,omitempty"`
 
-	// drainPlan is the order in which pods leave. An entry starts when all selected nodes have
+	// drainPlan says when pods leave. An entry starts when all selected nodes have
 	// finished the previous one. Entries are ordered by podType (Default, DaemonSet, Static), then
 	// by ascending podPriority, then with podSelector before without. Twelve entries that together
 	// select every pod are always added. Immutable.
@@ -134,7 +134,7 @@ type NodeMaintenanceSpec struct {
 	// +optional
 	CompleteWhen *CompleteWhen `json:"completeWhen,omitempty"`
 
-	// deadline is the time at which the nodes must be empty. If unset, the drain takes as long as
+	// deadline is the time when the nodes must be empty. If unset, the drain takes as long as
 	// necessary. It can be set, changed and removed at any time.
 	// +optional
 	Deadline *Deadline `json:"deadline,omitempty"`
@@ -156,7 +156,7 @@ type InPlace struct {
 	ExpectedDowntimeSeconds int32 `json:"expectedDowntimeSeconds"`
 
 	// lockTimeoutSeconds is how long a node waits for the locks of its budgets before
-	// onLockTimeout applies, from 1 to 86400. Time in which only other drains hold the locks does
+	// onLockTimeout applies, from 1 to 86400. Time while only other drains hold the locks does
 	// not count. Defaults to 300.
 	// +optional
 	// +default=300
@@ -260,7 +260,7 @@ type StageStatus struct {
 	// name is the stage.
 	// +required
 	Name NodeMaintenanceStage `json:"name"`
-	// startTimestamp is the time at which the controller started the stage (KEP-4212).
+	// startTimestamp is the time when the controller started the stage (KEP-4212).
 	// +optional
 	StartTimestamp *metav1.Time `json:"startTimestamp,omitempty"`
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -31,6 +32,23 @@ type field struct {
 	path     string
 	schema   schema
 	required bool
+}
+
+// readKinds reads the CRDs of a folder in the order of their file names.
+func readKinds(folder string) ([]kind, error) {
+	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	var kinds []kind
+	for _, file := range files {
+		k, err := readKind(file)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		kinds = append(kinds, k)
+	}
+	return kinds, nil
 }
 
 func readKind(file string) (kind, error) {

@@ -1,6 +1,6 @@
-// Command apidoc writes docs/api.md: every kind with its fields, from the CRDs, and every
-// constant, from the Go package of the API. It shows what the API server enforces: types,
-// defaults, limits and the messages of refusals. The text is that of the types.
+// Command apidoc writes pages of docs/reference that follow from the code: api.md from the
+// CRDs, constants.md from the Go package of the API, and metrics.md from the metrics that the
+// programs define.
 package main
 
 import (
@@ -10,23 +10,32 @@ import (
 	"strings"
 )
 
-const head = `<!-- Made by internal/apidoc; change the types in api/v1alpha1 and run make generate. -->
+// warning is the first line of each page.
+const warning = "<!-- Made by internal/apidoc; change the code and run make generate. -->\n\n"
 
-# The API
+const apiHead = warning + `# The API
 
 Group and version of every kind are ` + "`ebbtide.dev/v1alpha1`" + `. Fields without "required" may be left out. An object that
-breaks a limit is refused.
+breaks a limit is refused. Conditions, reasons and keys are listed in [constants.md](constants.md).
+
+`
+
+const constantsHead = warning + `# Conditions, reasons, events and keys
+
+Sets of reasons and of blocker types are open: more may follow.
 
 `
 
 func main() {
-	if len(os.Args) != 4 {
-		fmt.Fprintln(os.Stderr, "usage: apidoc <folder of the CRDs> <folder of the Go package> <file to write>")
+	if len(os.Args) != 5 {
+		fmt.Fprintln(os.Stderr, "usage: apidoc CRDS API-PACKAGE SOURCES DOCS, each a folder")
 		os.Exit(2)
 	}
-	text, err := document(os.Args[1], os.Args[2])
-	if err == nil {
-		err = os.WriteFile(os.Args[3], []byte(text), 0o644)
+	pages, err := reference(os.Args[1], os.Args[2], os.Args[3])
+	for name, page := range pages {
+		if err == nil {
+			err = os.WriteFile(filepath.Join(os.Args[4], name), []byte(page), 0o644)
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "apidoc:", err)
@@ -34,33 +43,30 @@ func main() {
 	}
 }
 
-// document describes the kinds of one folder of CRDs, in the order of their
-// names, and then the constants of a Go package.
-func document(crds, goPackage string) (string, error) {
-	groups, err := readConstants(goPackage)
+// reference returns the pages by their file names.
+func reference(crds, apiPackage, sources string) (map[string]string, error) {
+	groups, err := readConstants(apiPackage)
 	if err != nil {
-		return "", fmt.Errorf("read the constants of %s: %w", goPackage, err)
+		return nil, fmt.Errorf("read the constants of %s: %w", apiPackage, err)
 	}
-	files, err := filepath.Glob(filepath.Join(crds, "*.yaml"))
+	kinds, err := readKinds(crds)
 	if err != nil {
-		return "", fmt.Errorf("list CRDs: %w", err)
+		return nil, fmt.Errorf("read the CRDs of %s: %w", crds, err)
 	}
-	out := &strings.Builder{}
-	out.WriteString(head)
-	var kinds []kind
-	for _, file := range files {
-		k, err := readKind(file)
-		if err != nil {
-			return "", fmt.Errorf("read %s: %w", file, err)
-		}
-		kinds = append(kinds, k)
+	metrics, err := readMetrics(sources)
+	if err != nil {
+		return nil, fmt.Errorf("read the metrics of %s: %w", sources, err)
 	}
-	w := writer{out: out, values: valuesOf(groups)}
-	w.contents(kinds)
-	for _, k := range kinds {
-		w.kind(k)
+	values := valuesOf(groups)
+	page := func(head string, write func(writer)) string {
+		out := &strings.Builder{}
+		out.WriteString(head)
+		write(writer{out: out, values: values})
+		return strings.TrimRight(out.String(), "\n") + "\n"
 	}
-	w.labelSelector(kinds)
-	w.constants(groups)
-	return out.String(), nil
+	return map[string]string{
+		"api.md":       page(apiHead, func(w writer) { w.kinds(kinds) }),
+		"constants.md": page(constantsHead, func(w writer) { w.constants(groups) }),
+		"metrics.md":   page(metricsHead, func(w writer) { w.metrics(metrics) }),
+	}, nil
 }

@@ -68,9 +68,8 @@ const (
 )
 `
 
-const want = head + `- [Ferry](#ferry)
+const wantAPI = apiHead + `- [Ferry](#ferry)
 - [LabelSelector](#labelselector)
-- [Constants](#constants)
 
 ## Ferry
 
@@ -100,12 +99,9 @@ The type of Kubernetes, within limits.
 | field | type and limits | meaning |
 |---|---|---|
 | ` + "`matchLabels`" + ` | map of string, at most 16 entries, each at most 63 characters | matchLabels of people. |
+`
 
-## Constants
-
-Conditions, reasons, events and keys. Sets of reasons and of types of blockers are open: more may follow.
-
-### Keys of ferries
+const wantConstants = constantsHead + `## Keys of ferries
 
 They are wet.
 
@@ -114,48 +110,64 @@ They are wet.
 | ` + "`example.com/` | `KeyPrefix`" + ` | begins a key \| of a ferry. |
 | ` + "`example.com/deck` | `KeyDeck` | goes with `Calm`" + `. |
 
-### Mood
+## Mood
 
 Mood is how it feels.
 
 | value | in Go | meaning |
 |---|---|---|
 | ` + "`Calm` | `MoodCalm`" + ` | is calm. |
-
 `
 
-func TestDocument(t *testing.T) {
-	crds, code := t.TempDir(), t.TempDir()
+const metricSource = `package boat
+
+var speed = prometheus.NewDesc("boat_speed", "Speed of the ferry | in knots.", []string{"ferry"}, nil)
+
+func metrics() {
+	trips := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "boat_trips_total", Help: "Trips."}, []string{"from", "to"})
+	register(prometheus.NewRegistry(), trips, fmt.New("no metric"))
+}
+`
+
+const wantMetrics = metricsHead + `| metric | type | labels | meaning |
+|---|---|---|---|
+| ` + "`boat_speed` | gauge | ferry | Speed of the ferry \\| in knots. |" + `
+| ` + "`boat_trips_total` | counter | from, to | Trips. |" + `
+`
+
+func TestReferenceDescribesKindsConstantsAndMetrics(t *testing.T) {
+	crds, code, sources := t.TempDir(), t.TempDir(), t.TempDir()
 	write(t, filepath.Join(crds, "ferries.yaml"), crd)
 	write(t, filepath.Join(code, "types.go"), constants)
-	got, err := document(crds, code)
+	write(t, filepath.Join(sources, "metrics.go"), metricSource)
+	got, err := reference(crds, code, sources)
 	if err != nil {
 		t.Fatal(err)
 	}
+	want := map[string]string{"api.md": wantAPI, "constants.md": wantConstants, "metrics.md": wantMetrics}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("document (-want +got):\n%s", diff)
+		t.Errorf("reference (-want +got):\n%s", diff)
 	}
 }
 
-func TestWhatIsNoCRDIsRefused(t *testing.T) {
+func TestReferenceRefusesOtherKindsThanCRDs(t *testing.T) {
 	crds := t.TempDir()
 	write(t, filepath.Join(crds, "list.yaml"), "kind: List\n")
-	if _, err := document(crds, t.TempDir()); err == nil {
+	if _, err := reference(crds, t.TempDir(), t.TempDir()); err == nil {
 		t.Error("a list was taken for a CRD")
 	}
 }
 
-func TestTheDocumentIsThatOfTheTypes(t *testing.T) {
-	made, err := document("../../charts/ebbtide/files/crds", "../../api/v1alpha1")
+func TestReferencePagesAreUpToDate(t *testing.T) {
+	made, err := reference("../../charts/ebbtide/files/crds", "../../api/v1alpha1", "../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := os.ReadFile("../../docs/api.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(kept), made); diff != "" {
-		t.Errorf("docs/api.md is out of date, run make generate (-kept +made):\n%s", diff)
+	for name, page := range made {
+		kept, err := os.ReadFile(filepath.Join("../../docs/reference", name))
+		if diff := cmp.Diff(string(kept), page); diff != "" {
+			t.Errorf("docs/reference/%s is out of date, run make generate (-kept +made): %v\n%s", name, err, diff)
+		}
 	}
 }
 

@@ -16,12 +16,16 @@ type writer struct {
 
 func (w writer) line(format string, a ...any) { fmt.Fprintf(w.out, format+"\n", a...) }
 
-// contents links to every kind and to the constants.
-func (w writer) contents(kinds []kind) {
+// kinds describes every kind, behind a list of links to them.
+func (w writer) kinds(kinds []kind) {
 	for _, k := range kinds {
 		w.line("- [%s](#%s)", k.names.Kind, strings.ToLower(k.names.Kind))
 	}
-	w.line("- [LabelSelector](#labelselector)\n- [Constants](#constants)\n")
+	w.line("- [LabelSelector](#labelselector)\n")
+	for _, k := range kinds {
+		w.kind(k)
+	}
+	w.labelSelector(kinds)
 }
 
 func (w writer) kind(k kind) {
@@ -78,10 +82,10 @@ func (w writer) labelSelector(kinds []kind) {
 	}
 }
 
+// constants has a table for each group.
 func (w writer) constants(groups []group) {
-	w.line("## Constants\n\nConditions, reasons, events and keys. Sets of reasons and of types of blockers are open: more may follow.\n")
 	for _, g := range groups {
-		w.line("### %s\n", g.title)
+		w.line("## %s\n", g.title)
 		if g.doc != "" {
 			w.line("%s\n", w.prose(g.doc))
 		}

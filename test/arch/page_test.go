@@ -24,9 +24,9 @@ var (
 	punctuation = regexp.MustCompile("[^a-z0-9 _-]")
 )
 
-// userPage is true for pages that users and contributors read. docs/api.md is generated.
+// userPage is true for pages that users and contributors read. Those of docs/reference are generated.
 func userPage(name string) bool {
-	docs := path.Dir(name) == "docs" && path.Ext(name) == ".md" && name != "docs/api.md" && name != "docs/layout.md" && name != "docs/rules.md"
+	docs := path.Dir(name) == "docs" && path.Ext(name) == ".md" && name != "docs/layout.md" && name != "docs/rules.md"
 	return docs || path.Dir(name) == "." && path.Ext(name) == ".md"
 }
 

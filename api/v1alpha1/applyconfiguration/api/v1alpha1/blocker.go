@@ -19,7 +19,7 @@ type BlockerApplyConfiguration struct {
 	Object *BlockerObjectApplyConfiguration `json:"object,omitempty"`
 	// podCount is the number of pods that it blocks on this node.
 	PodCount *int32 `json:"podCount,omitempty"`
-	// sinceTime is the time at which it was first seen.
+	// sinceTime is the time when it was first seen.
 	SinceTime *v1.Time `json:"sinceTime,omitempty"`
 	// message describes the cause, with the API server's text if there is one.
 	Message *string `json:"message,omitempty"`

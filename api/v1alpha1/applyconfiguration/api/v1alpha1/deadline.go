@@ -10,7 +10,7 @@ import (
 // DeadlineApplyConfiguration represents a declarative configuration of the Deadline type for use
 // with apply.
 //
-// Deadline is the time at which nodes must be empty, because they will be shut down or removed.
+// Deadline is the time when nodes must be empty, because they will be shut down or removed.
 type DeadlineApplyConfiguration struct {
 	// time is when the nodes must be empty, such as 2026-03-01T22:00:00Z. It can be changed until
 	// the maintenance is complete.

@@ -16,7 +16,7 @@ type DrainRecordStatusApplyConfiguration struct {
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// waitStartTime is the time since which locks are missing. Unset if none is.
 	WaitStartTime *v1.Time `json:"waitStartTime,omitempty"`
-	// timeoutStartTime is the time at which lockTimeoutSeconds started counting. Unset while the
+	// timeoutStartTime is the time when lockTimeoutSeconds started counting. Unset while the
 	// node only waits for other drains.
 	TimeoutStartTime *v1.Time `json:"timeoutStartTime,omitempty"`
 	// nodesAheadCount is the number of nodes that have waited longer for some of the same locks.
@@ -33,7 +33,7 @@ type DrainRecordStatusApplyConfiguration struct {
 	GivenUp []GivenUpBudgetApplyConfiguration `json:"givenUp,omitempty"`
 	// boots describes the reboots since the node was allowed to go down. Unset before.
 	Boots *RecordedBootsApplyConfiguration `json:"boots,omitempty"`
-	// completeTime is the time at which the maintenance was first seen complete. Unset before.
+	// completeTime is the time when the maintenance was first seen complete. Unset before.
 	CompleteTime *v1.Time `json:"completeTime,omitempty"`
 	// conditions are Locked.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`

@@ -16,7 +16,7 @@ type GivenUpBudgetApplyConfiguration struct {
 	BudgetReferenceApplyConfiguration `json:""`
 	// action is what happens to its pods: Evict or Delete.
 	Action *apiv1alpha1.LockTimeoutAction `json:"action,omitempty"`
-	// givenUpTime is the time at which it was given up.
+	// givenUpTime is the time when it was given up.
 	GivenUpTime *v1.Time `json:"givenUpTime,omitempty"`
 	// message describes what prevented the lock. At most 1,024 characters.
 	Message *string `json:"message,omitempty"`

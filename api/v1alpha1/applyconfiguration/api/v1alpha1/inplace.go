@@ -16,7 +16,7 @@ type InPlaceApplyConfiguration struct {
 	// effect NoExecute for this long. Other pods leave.
 	ExpectedDowntimeSeconds *int32 `json:"expectedDowntimeSeconds,omitempty"`
 	// lockTimeoutSeconds is how long a node waits for the locks of its budgets before
-	// onLockTimeout applies, from 1 to 86400. Time in which only other drains hold the locks does
+	// onLockTimeout applies, from 1 to 86400. Time while only other drains hold the locks does
 	// not count. Defaults to 300.
 	LockTimeoutSeconds *int32 `json:"lockTimeoutSeconds,omitempty"`
 	// onLockTimeout is the action for pods whose budgets could not be locked in time. Evict evicts

@@ -22,7 +22,7 @@ type NodeMaintenanceSpecApplyConfiguration struct {
 	// for all. Nodes can be added in stages Cordon and Drain, and never removed. A later Node with
 	// the same name stays free as well. At most 256 nodes.
 	CompletedNodes []NodeReferenceApplyConfiguration `json:"completedNodes,omitempty"`
-	// drainPlan is the order in which pods leave. An entry starts when all selected nodes have
+	// drainPlan says when pods leave. An entry starts when all selected nodes have
 	// finished the previous one. Entries are ordered by podType (Default, DaemonSet, Static), then
 	// by ascending podPriority, then with podSelector before without. Twelve entries that together
 	// select every pod are always added. Immutable.
@@ -39,7 +39,7 @@ type NodeMaintenanceSpecApplyConfiguration struct {
 	// user completes the maintenance. It works for a single node, selected by matchFields
 	// metadata.name, and can be changed until Complete. There is no timeout.
 	CompleteWhen *CompleteWhenApplyConfiguration `json:"completeWhen,omitempty"`
-	// deadline is the time at which the nodes must be empty. If unset, the drain takes as long as
+	// deadline is the time when the nodes must be empty. If unset, the drain takes as long as
 	// necessary. It can be set, changed and removed at any time.
 	Deadline *DeadlineApplyConfiguration `json:"deadline,omitempty"`
 	// reason describes the purpose of the maintenance, for people. At most 1,024 characters.

@@ -17,9 +17,9 @@ type NodeShutdownApplyConfiguration struct {
 	// type of the shutdown, as systemd-logind names it: reboot, power-off, halt, kexec,
 	// soft-reboot, or unknown.
 	Type *string `json:"type,omitempty"`
-	// startTime is the time at which the agent first saw it.
+	// startTime is the time when the agent first saw it.
 	StartTime *v1.Time `json:"startTime,omitempty"`
-	// deadlineTime is the time at which the node goes down, drained or not.
+	// deadlineTime is the time when the node goes down, drained or not.
 	DeadlineTime *v1.Time `json:"deadlineTime,omitempty"`
 	// delaySeconds is how long systemd-logind delays a shutdown.
 	DelaySeconds *int32 `json:"delaySeconds,omitempty"`

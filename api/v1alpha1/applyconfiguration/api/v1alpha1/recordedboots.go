@@ -17,18 +17,18 @@ type RecordedBootsApplyConfiguration struct {
 	MaintenanceUID *types.UID `json:"maintenanceUID,omitempty"`
 	// bootID is the boot ID that the Node last reported. At most 128 characters.
 	BootID *string `json:"bootID,omitempty"`
-	// bootTime is the time at which that boot was first seen. Unset for the boot in which the
-	// locks were confirmed.
+	// bootTime is the time when that boot was first seen. Unset for the one that
+	// confirmed the locks.
 	BootTime *v1.Time `json:"bootTime,omitempty"`
 	// rebootCount is the number of boots reported since all locks were confirmed, at most 10.
 	RebootCount *int32 `json:"rebootCount,omitempty"`
-	// returnedTime is the time at which the node was back and its locks became free. Unset before.
+	// returnedTime is the time when the node was back and its locks became free. Unset before.
 	ReturnedTime *v1.Time `json:"returnedTime,omitempty"`
 	// withdrawnTime is the time since which the node may no longer go down, because a budget does
 	// not allow it any more or another one has to be locked. Unset otherwise. The node may be
 	// going down nevertheless.
 	WithdrawnTime *v1.Time `json:"withdrawnTime,omitempty"`
-	// revokedTime is the time at which the node had been Ready without a reboot for so long after
+	// revokedTime is the time when the node had been Ready without a reboot for so long after
 	// withdrawnTime that it is no longer expected to go down. Unset before.
 	RevokedTime *v1.Time `json:"revokedTime,omitempty"`
 	// pods are the pods that stay, in the order of spec.pods. At most 512.

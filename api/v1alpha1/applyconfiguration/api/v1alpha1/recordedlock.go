@@ -13,9 +13,9 @@ import (
 // RecordedLock is the lock of a budget that the drain holds.
 type RecordedLockApplyConfiguration struct {
 	BudgetReferenceApplyConfiguration `json:""`
-	// acquiredTime is the time at which the lock was taken.
+	// acquiredTime is the time when the lock was taken.
 	AcquiredTime *v1.Time `json:"acquiredTime,omitempty"`
-	// confirmedTime is the time at which the budget was seen to allow its pods to go down, after
+	// confirmedTime is the time when the budget was seen to allow its pods to go down, after
 	// every eviction that started before the lock. Unset before.
 	ConfirmedTime *v1.Time `json:"confirmedTime,omitempty"`
 }

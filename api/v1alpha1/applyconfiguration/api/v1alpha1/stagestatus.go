@@ -14,7 +14,7 @@ import (
 type StageStatusApplyConfiguration struct {
 	// name is the stage.
 	Name *apiv1alpha1.NodeMaintenanceStage `json:"name,omitempty"`
-	// startTimestamp is the time at which the controller started the stage (KEP-4212).
+	// startTimestamp is the time when the controller started the stage (KEP-4212).
 	StartTimestamp *v1.Time `json:"startTimestamp,omitempty"`
 }
 
