@@ -71,7 +71,7 @@ func sentenceLength(text string) float64 {
 
 // The bounds only ever get tighter. Those of docs are the goals of the guide.
 const (
-	longestLine     = 160
+	longestLine     = 145
 	longestSentence = 22
 	docsRate        = 6
 	messagesRate    = 60
@@ -89,7 +89,7 @@ func TestProseIsPlain(t *testing.T) {
 		case s.path == "README.md" || path.Dir(s.path) == "docs" && path.Ext(s.path) == ".md":
 			docs.WriteString(s.text + "\n\n")
 			for n, line := range lines {
-				if len(line) > longestLine && !strings.HasPrefix(line, "|") && !inCode(lines[:n]) {
+				if len(line) > longestLine && !strings.HasPrefix(line, "|") && !strings.HasPrefix(line, "![") && !inCode(lines[:n]) {
 					t.Errorf("%s:%d has %d characters, more than %d", s.path, n+1, len(line), longestLine)
 				}
 			}
@@ -146,7 +146,7 @@ func TestProseRulesCanFail(t *testing.T) {
 	if len(got) != 3 || slices.ContainsFunc(got, func(p string) bool { return strings.Contains(p, "which") }) {
 		t.Errorf("problems %q, want those of %q that the page has", got, want[1:])
 	}
-	if diff := cmp.Diff(4.0, sentenceLength("One two three four.\n\n# A title here now\nA b c d. E f g h.")); diff != "" {
+	if diff := cmp.Diff(4.0, sentenceLength("One two three four.\n\nA title here now\n\nA b c d. E f g h.")); diff != "" {
 		t.Errorf("words in a sentence (-want +got):\n%s", diff)
 	}
 	if !riddle.MatchString("// door is where they come in") || riddle.MatchString("// door returns where they come in") {
