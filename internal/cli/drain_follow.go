@@ -21,7 +21,7 @@ func (o *drainOptions) follow(ctx context.Context, name string) error {
 	streams := o.IOStreams
 	// Standard output is for the request and its result.
 	streams.Out = o.ErrOut
-	f := &following{IOStreams: streams, connection: &o.connection, Names: []string{name}, Timeout: o.Timeout}
+	f := &following{IOStreams: streams, connection: &o.connection, subjects: []subject{{kind: kindMaintenance, name: name}}, Timeout: o.Timeout}
 	if err := f.follow(ctx); errors.Is(err, context.Canceled) {
 		return detached("")
 	} else if err != nil {
