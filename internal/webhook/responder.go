@@ -84,5 +84,5 @@ func (r *responders) of(ctx context.Context, pod *corev1.Pod, now time.Time) eva
 		now = time.Time{}
 	}
 	holder := evictionrequest.HolderOf(pod, kube.Pointers(list.Items), now)
-	return evacuation.Responding{Eviction: holder.Eviction, Responder: holder.Responder, Says: holder.Says}
+	return evacuation.Responding{Eviction: holder.Eviction, Responder: holder.Responder, Says: holder.Message}
 }

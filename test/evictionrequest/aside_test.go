@@ -41,7 +41,7 @@ func TestLongEbbtideStepsAside(t *testing.T) {
 	time.Sleep(3 * time.Second)
 	w.must(w.client.Get(w.ctx, client.ObjectKeyFromObject(ignored), ignored))
 	w.must(w.client.Get(w.ctx, client.ObjectKeyFromObject(e), e))
-	if ignored.Status.ObservedGeneration != nil || core.StateOf(&e.Status, "example.com/leader") != lifecyclev1alpha1.ResponderStateActive {
+	if active := core.Active(&e.Status); ignored.Status.ObservedGeneration != nil || active == nil || active.Name != "example.com/leader" {
 		t.Errorf("who has stepped aside answers %+v, and hands over: %s", ignored.Status, turnsOf(e))
 	}
 
@@ -66,7 +66,7 @@ func TestLongEbbtideStepsAside(t *testing.T) {
 	})
 	w.awaitState(manager, core.StateAside)
 	// The event of the same kind before it counts for both.
-	const words = "evictionrequest-controller answers EvictionRequests: it has made Evictions"
+	const words = "evictionrequest-controller answers EvictionRequests: it has created Evictions"
 	w.eventually("the log to say who", func() (bool, any) { return strings.Contains(manager.Tail(50), words), manager.Tail(5) })
 }
 

@@ -298,7 +298,7 @@ func (c *crowd) respond() (gone, active func() int) {
 		e := object.(*lifecyclev1alpha1.Eviction)
 		mu.Lock()
 		defer mu.Unlock()
-		if !began[e.Name] && core.StateOf(&e.Status, leader) == lifecyclev1alpha1.ResponderStateActive {
+		if active := core.Active(&e.Status); !began[e.Name] && active != nil && active.Name == leader {
 			began[e.Name] = true
 			turns <- e.Name
 		}

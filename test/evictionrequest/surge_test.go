@@ -21,7 +21,7 @@ import (
 const (
 	surger          = v1alpha1.DeploymentSurgeResponder
 	surgeAnnotation = v1alpha1.EvacuatorAnnotationPrefix + v1alpha1.DeploymentEvacuatorClass
-	canceled        = "Failed=True/CanceledDueToNoRequesters: Nobody asks for the eviction any more., TargetEvicted=False/EvictionFailed"
+	canceled        = "Failed=True/CanceledDueToNoRequesters: All requesters have withdrawn., TargetEvicted=False/EvictionFailed"
 )
 
 // named has the pods of a Deployment name our responder, annotated has them register our
@@ -264,7 +264,7 @@ func TestLongAnEvacuationThatMayNotBeCancelledGoesOn(t *testing.T) {
 	w.withdraw(request)
 	w.awaitRequest(request, canceled)
 	w.awaitTold(v1alpha1.EventEvacuationGoesOn,
-		"The Eviction that pod web-0 was evacuated for is over, but evacuator mover.example.com has forbidden to cancel that: it goes on until the pod is gone.")
+		"The Eviction of pod web-0 is over, but evacuator mover.example.com does not allow cancellation. The evacuation will run to completion.")
 	w.eventually("nobody to ask for the evacuation", func() (bool, any) {
 		all := w.evacuations()
 		return len(all) == 1 && len(all[0].Finalizers) == 0, all

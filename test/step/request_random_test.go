@@ -122,7 +122,7 @@ func (d *drama) evicts() {
 		if err != nil {
 			pod = nil
 		}
-		report := core.DecideTurn(core.TurnSnapshot{Now: time.Now(), Clock: time.Now(), Eviction: &e, Pod: pod, Responder: core.DefaultEvictor}).Report
+		report := core.DecideResponse(core.ResponseSnapshot{Now: time.Now(), Clock: time.Now(), Eviction: &e, Pod: pod, Responder: core.DefaultEvictor}).Report
 		if report == nil {
 			continue
 		}

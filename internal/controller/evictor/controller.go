@@ -24,15 +24,14 @@ import (
 type Options struct {
 	// Workers is how many pods of a namespace are worked on at the same time. Defaults to 32.
 	Workers int
-	// Surge says which Deployments surge.
+	// Surge selects the Deployments that surge.
 	Surge surge.Mode
 	// Served runs it while the API is served.
 	Served *kube.Served
-	// Acts reports whether Ebbtide is the controller, OnActive has wake called when it
-	// becomes that.
+	// Acts reports whether Ebbtide is the controller, OnActive calls wake when it becomes that.
 	Acts     func() bool
 	OnActive func(ctx context.Context, wake func(context.Context))
-	// Skew knows what time it is at the API server.
+	// Skew is the API server's clock.
 	Skew *kube.Skew
 }
 
@@ -42,19 +41,18 @@ type reconciler struct {
 	// client reads from the cache, live from the API server.
 	client client.Client
 	live   client.Reader
-	// reports writes what the evictor says: with a client of its own it has a share of
-	// requests of its own, too.
+	// reports writes the status of responders, with a share of requests of its own.
 	reports client.Client
 	acts    func() bool
 	now     func() time.Time
-	// clock is what Evacuations go by.
+	// clock is the time of Evacuations.
 	clock kube.Now
 	began kube.Began
 	surge surge.Mode
 	emit  func(...event.Event)
 }
 
-// Add has the evictor run while the API is served.
+// Add runs the evictor while the API is served.
 //
 // Errors: the config of the manager is invalid.
 func Add(mgr manager.Manager, options Options) error {
@@ -77,24 +75,24 @@ func Add(mgr manager.Manager, options Options) error {
 	return nil
 }
 
-// Reconcile asks for the Evacuation of the pod of one Eviction, if it is the turn of a responder of
-// ours. What was asked for in turns that are over is asked for no more.
+// Reconcile requests the Evacuation of the pod of one Eviction while a responder of ours is active, and
+// withdraws it afterwards.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	key := request.NamespacedName
 	e, err := r.eviction(ctx, key)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("observe: %w", err)
 	}
-	turn, controls := turnOf(e), r.acts()
-	if err := r.release(ctx, key, e, controls); err != nil || turn == "" || turn == core.DefaultEvictor && !controls {
+	responder, controls := responderOf(e), r.acts()
+	if err := r.release(ctx, key, e, controls); err != nil || responder == "" || responder == core.DefaultEvictor && !controls {
 		return reconcile.Result{}, err
 	}
-	seen, err := r.observe(ctx, key, turn, e)
+	seen, err := r.observe(ctx, key, responder, e)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("observe: %w", err)
 	}
-	decision := core.DecideTurn(*seen)
-	if err := r.ask(ctx, seen, decision); err != nil {
+	decision := core.DecideResponse(*seen)
+	if err := r.request(ctx, seen, decision); err != nil {
 		return reconcile.Result{}, kube.WithoutStale(ctx, err)
 	}
 	if decision.Report != nil {
@@ -105,16 +103,15 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: decision.RequeueAfter}, nil
 }
 
-// turnOf is which responder of ours has its turn, and has not said that it is done with it;
-// empty if none has.
-func turnOf(e *lifecyclev1alpha1.Eviction) string {
+// responderOf returns the active responder of ours that has not completed; empty if there is none.
+func responderOf(e *lifecyclev1alpha1.Eviction) string {
 	if e == nil {
 		return ""
 	}
-	turn := core.OurTurn(&e.Status)
-	own := core.ResponderOf(&e.Status, turn)
+	responder := core.OwnResponder(&e.Status)
+	own := core.ResponderOf(&e.Status, responder)
 	if _, named := core.EvictionTarget(e); !named || own == nil || own.CompletionTime != nil {
 		return ""
 	}
-	return turn
+	return responder
 }

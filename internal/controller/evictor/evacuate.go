@@ -23,8 +23,8 @@ import (
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=list;watch
 
-// evacuated reads what is known of the evacuation of the pod.
-func (r *reconciler) evacuated(ctx context.Context, seen *core.TurnSnapshot) error {
+// evacuated reads the evacuation of the pod.
+func (r *reconciler) evacuated(ctx context.Context, seen *core.ResponseSnapshot) error {
 	deployment, err := kube.DeploymentOf(ctx, r.client, seen.Pod)
 	if err != nil {
 		return fmt.Errorf("find the Deployment of pod %s: %w", seen.Pod.Name, err)
@@ -44,58 +44,56 @@ func (r *reconciler) evacuated(ctx context.Context, seen *core.TurnSnapshot) err
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=create;patch
 
-// ask asks for the Evacuation of the pod, or joins the one that there is.
-func (r *reconciler) ask(ctx context.Context, seen *core.TurnSnapshot, d core.TurnDecision) error {
+// request creates the Evacuation of the pod, or joins the existing one.
+func (r *reconciler) request(ctx context.Context, seen *core.ResponseSnapshot, d core.ResponseDecision) error {
 	switch {
-	case d.Ask == nil:
+	case d.Evacuation == nil:
 		return nil
 	case seen.Evacuation == nil:
-		// Somebody else may have been faster, which is an event.
-		if err := r.client.Create(ctx, d.Ask); client.IgnoreAlreadyExists(err) != nil {
+		// If another client was faster, its event follows.
+		if err := r.client.Create(ctx, d.Evacuation); client.IgnoreAlreadyExists(err) != nil {
 			return fmt.Errorf("create the evacuation of pod %s: %w", seen.Pod.Name, err)
 		}
 	default:
-		if err := r.client.Patch(ctx, d.Ask, kube.Change(seen.Evacuation)); err != nil {
-			return fmt.Errorf("ask for the evacuation of pod %s: %w", seen.Pod.Name, err)
+		if err := r.client.Patch(ctx, d.Evacuation, kube.Change(seen.Evacuation)); err != nil {
+			return fmt.Errorf("request the evacuation of pod %s: %w", seen.Pod.Name, err)
 		}
 	}
-	log.FromContext(ctx).Info("Asked for the evacuation of a pod that an EvictionRequest is for",
+	log.FromContext(ctx).Info("Requested an Evacuation", "reason", "EvictionRequest",
 		"pod", seen.Pod.Name, "node", seen.Pod.Spec.NodeName, "responder", seen.Responder)
 	return nil
 }
 
-// release asks no more for Evacuations that were asked for in turns of this Eviction that are
-// over, or in those of another that had its name. What nobody else asks for then puts the pod
-// back and goes.
+// release withdraws the request for Evacuations that this Eviction, or an earlier one of its name, no
+// longer backs. Without another instigator they end.
 func (r *reconciler) release(ctx context.Context, key types.NamespacedName, e *lifecyclev1alpha1.Eviction, controls bool) error {
 	list := &v1alpha1.EvacuationList{}
-	// One that has just been asked for comes as an event. Nobody waits for those of others.
+	// A new one comes as an event.
 	if err := r.client.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{kube.EvacuationTurnField: key.Name}, client.DisableReadYourWritesConsistency); err != nil {
 		return fmt.Errorf("list the evacuations of an Eviction: %w", err)
 	}
 	for i := range list.Items {
 		one := &list.Items[i]
-		if core.Backed(one, e, controls) {
+		if core.IsBacked(one, e, controls) {
 			continue
 		}
-		if err := kube.WithoutStale(ctx, r.letGo(ctx, one)); err != nil {
+		if err := kube.WithoutStale(ctx, r.withdraw(ctx, one)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *reconciler) letGo(ctx context.Context, e *v1alpha1.Evacuation) error {
+func (r *reconciler) withdraw(ctx context.Context, e *v1alpha1.Evacuation) error {
 	if _, err := kube.RemoveFinalizer(ctx, r.client, e, v1alpha1.LifecycleInstigator); err != nil {
-		return fmt.Errorf("ask no more for the evacuation of pod %s: %w", e.Spec.PodRef.Name, err)
+		return fmt.Errorf("withdraw the request for the evacuation of pod %s: %w", e.Spec.PodRef.Name, err)
 	}
-	log.FromContext(ctx).Info("Asks no more for the evacuation of a pod", "pod", e.Spec.PodRef.Name)
-	r.emit(core.LetGo(e)...)
+	log.FromContext(ctx).Info("Withdrew the request for an Evacuation", "pod", e.Spec.PodRef.Name, "reason", "the responder is not active")
+	r.emit(core.Released(e)...)
 	return nil
 }
 
-// evacuationHandler asks for the Evictions of the pod of an Evacuation, and for the one that
-// it was asked for in a turn of.
+// evacuationHandler enqueues the Evictions of the pod of an Evacuation, and its cause.
 func (r *reconciler) evacuationHandler() handler.TypedFuncs[*v1alpha1.Evacuation, reconcile.Request] {
 	return handler.TypedFuncs[*v1alpha1.Evacuation, reconcile.Request]{
 		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*v1alpha1.Evacuation], q eviction.Requests) {
@@ -111,7 +109,7 @@ func (r *reconciler) evacuationHandler() handler.TypedFuncs[*v1alpha1.Evacuation
 }
 
 func (r *reconciler) ofEvacuation(ctx context.Context, e *v1alpha1.Evacuation, q eviction.Requests) {
-	turnsOf(e, q)
+	causeOf(e, q)
 	pod := &corev1.Pod{}
 	pod.Namespace, pod.UID = e.Namespace, e.Spec.PodRef.UID
 	r.ofPod(ctx, pod, q)

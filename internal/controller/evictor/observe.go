@@ -31,10 +31,10 @@ func (r *reconciler) eviction(ctx context.Context, key types.NamespacedName) (*l
 	return e, nil
 }
 
-// observe reads the pod of an Eviction in our turn, and what is known of it.
-func (r *reconciler) observe(ctx context.Context, key types.NamespacedName, turn string, e *lifecyclev1alpha1.Eviction) (*core.TurnSnapshot, error) {
+// observe reads the pod of an Eviction, and its evacuation.
+func (r *reconciler) observe(ctx context.Context, key types.NamespacedName, responder string, e *lifecyclev1alpha1.Eviction) (*core.ResponseSnapshot, error) {
 	target, _ := core.EvictionTarget(e)
-	seen := &core.TurnSnapshot{Now: r.now(), Eviction: e, Responder: turn}
+	seen := &core.ResponseSnapshot{Now: r.now(), Eviction: e, Responder: responder}
 	seen.Clock, seen.ClockSkewed = r.clock()
 	seen.Fresh = r.began.Left(time.Now(), evacuation.Lenience)
 	// The cache may be behind, and nobody is told that a pod is gone which is not.

@@ -23,24 +23,24 @@ func AddOff(mgr manager.Manager) error {
 	r := &reconciler{client: mgr.GetClient(), emit: kube.Emitter(mgr.GetEventRecorder("ebbtide"))}
 	asked := handler.TypedFuncs[*v1alpha1.Evacuation, reconcile.Request]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*v1alpha1.Evacuation], q eviction.Requests) {
-			turnsOf(e.Object, q)
+			causeOf(e.Object, q)
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*v1alpha1.Evacuation], q eviction.Requests) {
-			turnsOf(e.ObjectNew, q)
+			causeOf(e.ObjectNew, q)
 		},
 	}
 	return kube.AddController(mgr, "evictor-off", kube.ByNamespace(reconcile.Func(r.off), defaultWorkers),
 		[]source.Source{source.Kind(mgr.GetCache(), &v1alpha1.Evacuation{}, asked)})
 }
 
-// off lets go of what was asked for in turns of an Eviction: to who responds to nobody there is
+// off withdraws the requests of an Eviction: to who responds to nobody there is
 // none.
 func (r *reconciler) off(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	return reconcile.Result{}, r.release(ctx, request.NamespacedName, nil, false)
 }
 
 // turnsOf asks for the Eviction that an Evacuation was asked for in a turn of.
-func turnsOf(e *v1alpha1.Evacuation, q eviction.Requests) {
+func causeOf(e *v1alpha1.Evacuation, q eviction.Requests) {
 	for _, name := range kube.EvacuationTurn(e) {
 		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: e.Namespace, Name: name}})
 	}

@@ -14,7 +14,7 @@ import (
 // +kubebuilder:rbac:groups=lifecycle.k8s.io,resources=evictions/status,verbs=patch
 
 // report writes what a responder of ours says of itself, and nothing else.
-func (r *reconciler) report(ctx context.Context, key types.NamespacedName, seen *core.TurnSnapshot, d core.TurnDecision) error {
+func (r *reconciler) report(ctx context.Context, key types.NamespacedName, seen *core.ResponseSnapshot, d core.ResponseDecision) error {
 	own := lifecycleac.ResponderStatus().WithName(d.Report.Name).WithMessage(*d.Report.Message).WithHeartbeatTime(*d.Report.HeartbeatTime)
 	own.CompletionTime, own.ExpectedCompletionTime = d.Report.CompletionTime, d.Report.ExpectedCompletionTime
 	applied := lifecycleac.Eviction(key.Name, key.Namespace).WithUID(seen.Eviction.UID).WithResourceVersion(seen.Eviction.ResourceVersion).

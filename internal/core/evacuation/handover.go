@@ -12,55 +12,55 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// maxTurn is how long a Turn is, written down, at the most.
-const maxTurn = 1024
+// maxCause bounds a Cause in its annotation.
+const maxCause = 1024
 
-// Turn is whose turn of which Eviction of lifecycle.k8s.io an Evacuation is for.
-type Turn struct {
+// Cause is the Eviction of lifecycle.k8s.io, and its active responder, for which an Evacuation is
+// requested.
+type Cause struct {
 	// Name and UID are those of the Eviction, which is in the same namespace.
 	Name string    `json:"name"`
 	UID  types.UID `json:"uid"`
-	// Responder is who asks in its turn.
+	// Responder requests the Evacuation.
 	Responder string `json:"responder"`
 }
 
-// TurnOf returns the turn that an Evacuation is for; empty if it is for none, or if what is
-// written down cannot be one.
-func TurnOf(e *v1alpha1.Evacuation) Turn {
-	var turn Turn
+// CauseOf returns the Cause of an Evacuation; empty if it has none that is valid.
+func CauseOf(e *v1alpha1.Evacuation) Cause {
+	var cause Cause
 	text := e.Annotations[v1alpha1.EvictionTurnAnnotation]
-	if len(text) > maxTurn || json.Unmarshal([]byte(text), &turn) != nil {
-		return Turn{}
+	if len(text) > maxCause || json.Unmarshal([]byte(text), &cause) != nil {
+		return Cause{}
 	}
-	return turn
+	return cause
 }
 
-// ForTurn reports whether a responder of ours asks for the evacuation.
-func ForTurn(e *v1alpha1.Evacuation) bool {
+// IsForResponder reports whether a responder of ours requests the evacuation.
+func IsForResponder(e *v1alpha1.Evacuation) bool {
 	return slices.Contains(e.Finalizers, v1alpha1.LifecycleInstigator)
 }
 
-// InTurn returns the Evacuation as it is when it is asked for in a turn.
-func InTurn(e *v1alpha1.Evacuation, turn Turn) *v1alpha1.Evacuation {
-	asked := e.DeepCopy()
-	if !ForTurn(asked) {
-		asked.Finalizers = append(asked.Finalizers, v1alpha1.LifecycleInstigator)
+// ForResponder returns the Evacuation as a responder requests it.
+func ForResponder(e *v1alpha1.Evacuation, cause Cause) *v1alpha1.Evacuation {
+	requested := e.DeepCopy()
+	if !IsForResponder(requested) {
+		requested.Finalizers = append(requested.Finalizers, v1alpha1.LifecycleInstigator)
 	}
 	// A struct of strings is always written.
-	text, _ := json.Marshal(turn)
-	metav1.SetMetaDataAnnotation(&asked.ObjectMeta, v1alpha1.EvictionTurnAnnotation, string(text))
-	return asked
+	text, _ := json.Marshal(cause)
+	metav1.SetMetaDataAnnotation(&requested.ObjectMeta, v1alpha1.EvictionTurnAnnotation, string(text))
+	return requested
 }
 
-// handedOver reports whether a pod that could be evicted now is not, and why: in this turn
-// it is to be replaced first, and nothing replaces it. It is for the responders that come
-// next. Callers of the eviction API wait for these, too; others who ask for the evacuation do not.
-func handedOver(s Snapshot, why string) (words string, over bool) {
+// handedOver reports whether a pod that could be evicted is left to the next responders, with the
+// message: the active one should replace it first, and cannot. Callers of the eviction API wait
+// for these, too; other instigators do not.
+func handedOver(s Snapshot, why string) (message string, over bool) {
 	e := s.Evacuation
 	others := slices.ContainsFunc(Instigators(e), func(one string) bool {
 		return one != v1alpha1.LifecycleInstigator && one != v1alpha1.EvictionInstigator
 	})
-	if others || !ForTurn(e) || TurnOf(e).Responder != v1alpha1.DeploymentSurgeResponder {
+	if others || !IsForResponder(e) || CauseOf(e).Responder != v1alpha1.DeploymentSurgeResponder {
 		return "", false
 	}
 	told := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionSurged)

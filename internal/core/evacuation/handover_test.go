@@ -17,7 +17,7 @@ func inTurnOf(responder string) scene {
 	return func(s *evacuation.Snapshot) {
 		s.Evacuation.Finalizers = nil
 		s.Evacuation.Spec.Evacuators = []v1alpha1.Evacuator{{EvacuatorClass: deployment, Priority: 10000}}
-		s.Evacuation = evacuation.InTurn(s.Evacuation, evacuation.Turn{Name: "pod-1-web-0", UID: "uid", Responder: responder})
+		s.Evacuation = evacuation.ForResponder(s.Evacuation, evacuation.Cause{Name: "pod-1-web-0", UID: "uid", Responder: responder})
 	}
 }
 

@@ -9,11 +9,11 @@ import (
 // longestAnswer bounds how long a request may stay unanswered while others are answered.
 const longestAnswer = 10 * time.Minute
 
-// Availability says whether pods can be asked to leave by EvictionRequests. Its zero value says
-// that the API is not served.
+// Availability reports whether pods can be evicted by EvictionRequests. Its zero value means that
+// the API is not served.
 type Availability struct {
-	// Unknown is the message why this is unknown; empty if it is known. Pods with
-	// evictionResponders wait meanwhile.
+	// Unknown is the reason why this is unknown; empty if it is known. Pods with evictionResponders
+	// wait meanwhile.
 	Unknown string
 	// Served is true if existing requests can be read, Able if new ones are created.
 	Served, Able bool
@@ -27,14 +27,12 @@ type Availability struct {
 	Now time.Time
 }
 
-// Mechanism is the kind of object that asks a pod to leave.
+// Mechanism is the kind of object by which a pod is evicted.
 type Mechanism string
 
 const (
-	// ByEvacuation is an Evacuation.
 	ByEvacuation Mechanism = ""
-	// ByRequest is an EvictionRequest.
-	ByRequest Mechanism = "EvictionRequest"
+	ByRequest    Mechanism = "EvictionRequest"
 	// Undecided means that the pod waits until the mechanism is known.
 	Undecided Mechanism = "Undecided"
 )
@@ -49,32 +47,32 @@ func (m Mechanism) Kind() string {
 
 // Mechanism chooses the mechanism for a pod that is Requestable. A pod never has both objects.
 // One that was started stays, unless its request is unanswered.
-func (a Availability) Mechanism(standing RequestState, unanswered bool) Mechanism {
+func (a Availability) Mechanism(state RequestState, unanswered bool) Mechanism {
 	switch {
 	case a.Unknown != "":
 		return Undecided
-	case !a.Served, standing == Taken, standing == Unanswered:
+	case !a.Served, state == Taken, state == Unanswered:
 		return ByEvacuation
-	case standing == Asked && unanswered:
+	case state == Asked && unanswered:
 		// It is withdrawn first.
 		return Undecided
-	case standing == Withdrawn && a.Able:
-		// It is deleted before there is another one, so that nobody takes its end for that one's.
+	case state == Withdrawn && a.Able:
+		// It is deleted before there is another one, so that their ends are not confused.
 		return Undecided
-	case standing == Asked, a.Able:
+	case state == Asked, a.Able:
 		return ByRequest
 	}
 	return ByEvacuation
 }
 
-// Unanswered reports whether nobody answers a request that asks.
+// Unanswered reports whether a request has waited too long for an answer.
 func (a Availability) Unanswered(request *lifecyclev1alpha1.EvictionRequest) bool {
 	return AwaitsAnswer(request) && !request.CreationTimestamp.IsZero() && !a.Acting && a.Left(request) <= 0
 }
 
-// Left is how long an answer to a request is waited for still: a controller that has answered
-// another one meanwhile is there, and has much to do. What had no answer when the manager
-// before was gone waits anew, as that may have been who had to answer.
+// Left returns how much longer to wait for an answer. A controller that has answered another
+// request meanwhile is only busy. After a restart of the manager, which may be the controller, the
+// wait begins again.
 func (a Availability) Left(request *lifecyclev1alpha1.EvictionRequest) time.Duration {
 	since := request.CreationTimestamp.Time
 	if a.Since.After(since) {

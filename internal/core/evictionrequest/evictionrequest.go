@@ -19,18 +19,18 @@ import (
 )
 
 const (
-	// FieldManager is who the controller is in server-side apply.
+	// FieldManager is the field manager of the controller.
 	FieldManager = "ebbtide-eviction-controller"
-	// DefaultEvictor is the responder that comes last; the controller adds it.
+	// DefaultEvictor is the last responder, which the controller adds.
 	DefaultEvictor = lifecyclev1alpha1.EvictionResponderImperativeEviction
 	// HeartbeatDeadline is how long an active responder may be silent.
 	HeartbeatDeadline = 20 * time.Minute
-	// Grace is how long a responder has to report when the pod is gone.
+	// Grace is the time to report after the pod is gone.
 	Grace = 5 * time.Second
 
-	// defaultPriority is that of DefaultEvictor, maxResponders how many a pod may name.
+	// defaultPriority is that of DefaultEvictor, maxResponders the API's limit for a pod.
 	defaultPriority, maxResponders = 100, 10
-	// maxRequesters is how many requesters and owners an Eviction has.
+	// maxRequesters limits the requesters and owners of an Eviction.
 	maxRequesters = 100
 )
 
@@ -40,7 +40,7 @@ type Target struct {
 	UID  types.UID
 }
 
-// TargetOf is the target of a request; false if it names no pod.
+// TargetOf returns the target of a request; false if it names no pod.
 func TargetOf(request *lifecyclev1alpha1.EvictionRequest) (Target, bool) {
 	if request.Spec.Target.Pod == nil {
 		return Target{}, false
@@ -48,7 +48,7 @@ func TargetOf(request *lifecyclev1alpha1.EvictionRequest) (Target, bool) {
 	return Target{request.Spec.Target.Pod.Name, request.Spec.Target.Pod.UID}, true
 }
 
-// EvictionTarget is the target of an Eviction; false if it names no pod.
+// EvictionTarget returns the target of an Eviction; false if it names no pod.
 func EvictionTarget(e *lifecyclev1alpha1.Eviction) (Target, bool) {
 	if e.Spec.Target.Pod == nil {
 		return Target{}, false
@@ -56,26 +56,24 @@ func EvictionTarget(e *lifecyclev1alpha1.Eviction) (Target, bool) {
 	return Target{e.Spec.Target.Pod.Name, e.Spec.Target.Pod.UID}, true
 }
 
-// Snapshot is what is known of the pods of one Stem in one namespace.
+// Snapshot is the state of the pods of one Stem in one namespace.
 type Snapshot struct {
 	// Now is the API server's time.
 	Now time.Time
-	// Pods are those that bear the names of targets, as the API server has them now.
+	// Pods have the names of targets. They are read from the API server.
 	Pods []*corev1.Pod
-	// Requests and Evictions are all of these pods.
+	// Requests and Evictions are all those of these pods.
 	Requests  []*lifecyclev1alpha1.EvictionRequest
 	Evictions []*lifecyclev1alpha1.Eviction
-	// Strangers are Evictions of other pods whose names are for these: only their names matter.
+	// Strangers are Evictions of other pods that use up names of these.
 	Strangers []*lifecyclev1alpha1.Eviction
-	// Acting is for how long Ebbtide has been the controller. Before that its own responders
-	// may have been silent because it was away.
+	// Acting is for how long Ebbtide has been the controller: before, its own responders were silent.
 	Acting time.Duration
-	// Ended is for how long targets have been seen to be gone or to have ended; what is
-	// missing was not seen before.
+	// Ended is for how long targets are known to be gone or to have ended.
 	Ended map[types.UID]time.Duration
 }
 
-// EvictionChange is an Eviction and what its status is to be.
+// EvictionChange is a new status of an Eviction.
 type EvictionChange struct {
 	Eviction *lifecyclev1alpha1.Eviction
 	// Status is complete. The controller writes of it conditions, observedGeneration,
@@ -83,22 +81,21 @@ type EvictionChange struct {
 	Status lifecyclev1alpha1.EvictionStatus
 }
 
-// RequestChange is an EvictionRequest and what its status is to be.
+// RequestChange is a new status of an EvictionRequest.
 type RequestChange struct {
 	Request *lifecyclev1alpha1.EvictionRequest
 	Status  lifecyclev1alpha1.EvictionRequestStatus
 }
 
-// Decision is what is to be written, in this order.
+// Decision is the objects to write, in this order.
 type Decision struct {
 	// Creations are Evictions that are missing.
 	Creations []*lifecyclev1alpha1.Eviction
-	// Metadata are Evictions that lack labels or owners; they are as they should be.
-	Metadata []*lifecyclev1alpha1.Eviction
-	// Evictions and Requests are whose status changes.
+	// Metadata are Evictions with the labels and owners that they lacked.
+	Metadata  []*lifecyclev1alpha1.Eviction
 	Evictions []EvictionChange
 	Requests  []RequestChange
-	// Ended are the targets that are gone or have ended and whose Evictions do not say so yet.
+	// Ended are the targets that are gone or have ended and whose Evictions are not final yet.
 	Ended []types.UID
 	// RequeueAfter is when to decide again if nothing happens before; 0 is never.
 	RequeueAfter time.Duration
@@ -123,7 +120,7 @@ func Decide(s Snapshot) Decision {
 	return d
 }
 
-// targets are those of the snapshot, in an order that does not depend on that of the objects.
+// targets returns the targets in a stable order.
 func (s Snapshot) targets() []Target {
 	var all []Target
 	for _, request := range s.Requests {
@@ -140,11 +137,11 @@ func (s Snapshot) targets() []Target {
 	return slices.Compact(all)
 }
 
-// subject is one target and all that concerns it.
+// subject is one target with its objects.
 type subject struct {
 	Snapshot
 	target Target
-	// namesake is the pod that bears the name; pod is it if it is the target, else nil.
+	// namesake has the name of the target; pod has its UID, too, and is nil otherwise.
 	namesake, pod *corev1.Pod
 	requests      []*lifecyclev1alpha1.EvictionRequest
 	evictions     []*lifecyclev1alpha1.Eviction
@@ -177,7 +174,7 @@ func (s subject) decide(d *Decision) {
 	relevant, active := Relevant(s.evictions)
 	after := map[*lifecyclev1alpha1.Eviction]lifecyclev1alpha1.EvictionStatus{}
 	for _, e := range s.evictions {
-		after[e] = s.goOn(d, e, e == relevant || Final(&relevant.Status))
+		after[e] = s.advance(d, e, e == relevant || Final(&relevant.Status))
 		if whole := s.whole(e, after[e]); whole != nil {
 			d.Metadata = append(d.Metadata, whole)
 		}
@@ -193,15 +190,15 @@ func (s subject) decide(d *Decision) {
 		case fault != "":
 			d.refuse(s.Snapshot, request, fault)
 		case active && asks(request) && !observed(request) && meta.IsStatusConditionTrue(after[relevant].Conditions, conditionFailed):
-			// It has come too late for this Eviction. Once that is written, it has one of its own.
+			// It is too late for this Eviction, and gets another one once that is written.
 		default:
-			d.tell(s.Snapshot, request, s.conditionsOf(relevant, after))
+			d.setConditions(s.Snapshot, request, s.conditionsOf(relevant, after))
 		}
 	}
 }
 
-// goOn takes an Eviction further, if it is not over, and returns its status.
-func (s subject) goOn(d *Decision, e *lifecyclev1alpha1.Eviction, first bool) lifecyclev1alpha1.EvictionStatus {
+// advance returns the next status of an Eviction.
+func (s subject) advance(d *Decision, e *lifecyclev1alpha1.Eviction, first bool) lifecyclev1alpha1.EvictionStatus {
 	if Final(&e.Status) {
 		return e.Status
 	}
@@ -225,17 +222,16 @@ func (d *Decision) again(after time.Duration) {
 // over reports whether the target is gone or has ended.
 func (s subject) over() bool { return s.pod == nil || podclass.Terminal(s.pod) }
 
-// wanted reports whether somebody asks for the eviction. Who deletes a request does not,
-// even while a finalizer holds it.
+// wanted reports whether a request is left. One that is being deleted does not count, even while
+// it has a finalizer.
 func (s subject) wanted() bool { return slices.ContainsFunc(s.requests, asks) }
 
 func asks(request *lifecyclev1alpha1.EvictionRequest) bool {
 	return request.DeletionTimestamp == nil && request.Spec.Intent == lifecyclev1alpha1.EvictionRequestIntentEviction
 }
 
-// newIntent reports whether somebody asks for an eviction that has not been tried: the
-// first of a target, or again after one that has failed. One that has failed and is asked
-// for by nobody anew is not tried for ever.
+// newIntent reports whether a request has no Eviction yet: the first of a target, or a later one
+// after a failure. A failed Eviction is not repeated for the same request.
 func (s subject) newIntent() bool {
 	if len(s.evictions) == 0 {
 		return s.wanted()

@@ -53,7 +53,7 @@ func TestASilentResponderHoldsNobodyForEver(t *testing.T) {
 	s.report("pod-1-web-0", "example.com/leader", false)
 	words := "moving shards"
 	evictionrequest.ResponderOf(&s.evictions[0].Status, "example.com/leader").Message = &words
-	want := evictionrequest.Holder{Eviction: "pod-1-web-0", Responder: "example.com/leader", Says: words}
+	want := evictionrequest.Holder{Eviction: "pod-1-web-0", Responder: "example.com/leader", Message: words}
 	last := s.now.Truncate(time.Second)
 	for what, tc := range map[string]struct {
 		now  time.Time

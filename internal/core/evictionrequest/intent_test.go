@@ -27,7 +27,7 @@ func TestAnIntentThatComesWithTheLastWordIsTried(t *testing.T) {
 			s.report("pod-1-web-0", evictor, true)
 			late := comes(s)
 			s.settle()
-			s.expect("the late request", tells(late.Status.Conditions), awaiting)
+			s.reasons("the late request", late.Status.Conditions, awaiting)
 			s.expect("the first Eviction", turns(s.eviction("pod-1-web-0")), evictor+" Completed")
 			s.expect("the second Eviction", turns(s.eviction("pod-2-web-0")), evictor+" Active")
 

@@ -11,17 +11,16 @@ const (
 	maxName = 253
 	// maxStem leaves room for "pod-", a number and "-".
 	maxStem = maxName - len("pod-") - len("1000000-")
-	// lastNumber is the highest that is taken for one of ours. Somebody else may have
-	// written any.
+	// lastNumber is the highest accepted number: other clients may have written any.
 	lastNumber = 999_999
 )
 
-// Stem is what pods have in common whose Evictions may have the same name: they are
-// decided about together. For all but very long names it is the name.
+// Stem returns the part of a pod's name that is in the names of its Evictions. Pods with the same Stem
+// are decided about together. For all but very long names it is the name.
 func Stem(pod string) string { return pod[:min(len(pod), maxStem)] }
 
-// nextName is the name of the next Eviction of a pod, "pod-<n>-<pod>", where n is one
-// more than the highest that any Eviction of its stem has.
+// nextName returns the name of the next Eviction of a pod, "pod-<n>-<pod>", where n is one more than
+// the highest of its stem.
 func nextName(pod string, evictions []*lifecyclev1alpha1.Eviction) string {
 	highest, taken := 0, map[string]bool{}
 	for _, e := range evictions {
@@ -37,7 +36,7 @@ func nextName(pod string, evictions []*lifecyclev1alpha1.Eviction) string {
 	}
 }
 
-// NameStem is the Stem of the pods that the name of an Eviction is for; empty if it is for none.
+// NameStem returns the Stem in the name of an Eviction; empty if it has none.
 func NameStem(name string) string {
 	rest, ours := strings.CutPrefix(name, "pod-")
 	digits, pod, found := strings.Cut(rest, "-")
@@ -47,7 +46,7 @@ func NameStem(name string) string {
 	return Stem(pod)
 }
 
-// number is the n of a name; 0 if it has none.
+// number returns the n of a name; 0 if it has none.
 func number(name string) int {
 	rest, ours := strings.CutPrefix(name, "pod-")
 	digits, _, found := strings.Cut(rest, "-")

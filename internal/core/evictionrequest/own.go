@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// AnswerDeadline is how long nobody may answer before a request of ours is withdrawn.
+	// AnswerDeadline is the time after which an unanswered request of ours is withdrawn.
 	AnswerDeadline = 30 * time.Second
-	// KeptFor is how long a request of ours is kept that nobody needs any more: until its
-	// responders have heard of it.
+	// KeptFor is how long a request of ours that is no longer needed is kept, so that its responders
+	// see the withdrawal.
 	KeptFor = time.Minute
 )
 
@@ -25,21 +25,17 @@ const (
 type RequestState string
 
 const (
-	// Unasked is that there is none.
-	Unasked RequestState = ""
-	// Asked is that it is asked to leave.
-	Asked RequestState = "Asked"
-	// Withdrawn is that it is not asked any more.
+	Unasked   RequestState = ""
+	Asked     RequestState = "Asked"
 	Withdrawn RequestState = "Withdrawn"
-	// Unanswered is that it is not asked any more because nobody has answered.
+	// Unanswered means that it was withdrawn because no controller has answered.
 	Unanswered RequestState = "Unanswered"
-	// Taken is that what has the name of our request is not ours, or is being deleted and
-	// kept by somebody.
+	// Taken means that the object of that name is not ours, or is being deleted.
 	Taken RequestState = "Taken"
 )
 
-// NameFor is the name of the request of NodeMaintenances for a pod, which they share. A pod
-// that is made anew has another one.
+// NameFor returns the name of the request for a pod, which all NodeMaintenances share. A recreated
+// pod has another one.
 func NameFor(pod types.UID) string { return "node-maintenance-" + string(pod) }
 
 // Own reports whether a request is one of NodeMaintenances.
@@ -48,8 +44,7 @@ func Own(request *lifecyclev1alpha1.EvictionRequest) bool {
 	return named && request.Spec.Requester == v1alpha1.NodeMaintenanceRequester && request.Name == NameFor(target.UID)
 }
 
-// Requestable reports whether an EvictionRequest is more to a pod than an Evacuation: it
-// names responders, and the API covers it.
+// Requestable reports whether a pod names responders and is supported by the API.
 func Requestable(pod *corev1.Pod) bool {
 	return len(pod.Spec.EvictionResponders) > 0 && pod.Spec.SchedulingGroup == nil && podclass.Type(pod) == v1alpha1.PodTypeDefault
 }
@@ -67,8 +62,8 @@ func New(pod *corev1.Pod) *lifecyclev1alpha1.EvictionRequest {
 	}
 }
 
-// WithdrawnAt is a request of ours as it is withdrawn, and says when and why. Now is the
-// API server's time.
+// WithdrawnAt returns a request of ours as withdrawn, with the time and reason. Now is the API
+// server's time.
 func WithdrawnAt(request *lifecyclev1alpha1.EvictionRequest, now time.Time, unanswered bool) *lifecyclev1alpha1.EvictionRequest {
 	withdrawn := request.DeepCopy()
 	withdrawn.Spec.Intent = lifecyclev1alpha1.EvictionRequestIntentWithdrawn
@@ -92,15 +87,14 @@ func RequestStateOf(request *lifecyclev1alpha1.EvictionRequest, pod *corev1.Pod)
 		return Taken
 	case request.Spec.Intent == lifecyclev1alpha1.EvictionRequestIntentEviction:
 		return Asked
-	case Unanswers(request):
+	case IsUnanswered(request):
 		return Unanswered
 	}
 	return Withdrawn
 }
 
-// Located is a request of NodeMaintenances as it names the node of its pod, by which a manager that comes
-// later finds it; nil if it does, or asks for nothing. Anybody may have changed that who may
-// write it.
+// Located returns a request of ours with the node of its pod, by which a later manager finds it; nil
+// if the node is correct, or the request withdrawn. Other clients may have changed it.
 func Located(request *lifecyclev1alpha1.EvictionRequest, pod *corev1.Pod) *lifecyclev1alpha1.EvictionRequest {
 	node := pod.Spec.NodeName
 	if RequestStateOf(request, pod) != Asked || node == "" || request.Annotations[v1alpha1.NodeAnnotation] == node {
@@ -111,12 +105,12 @@ func Located(request *lifecyclev1alpha1.EvictionRequest, pod *corev1.Pod) *lifec
 	return located
 }
 
-// Unanswers reports whether a request was withdrawn because nobody has answered it.
-func Unanswers(request *lifecyclev1alpha1.EvictionRequest) bool {
+// IsUnanswered reports whether a request was withdrawn because no controller has answered it.
+func IsUnanswered(request *lifecyclev1alpha1.EvictionRequest) bool {
 	return request.Annotations[v1alpha1.UnansweredAnnotation] == "true"
 }
 
-// AwaitsAnswer reports whether nobody has answered a request yet.
+// AwaitsAnswer reports whether no controller has answered a request yet.
 func AwaitsAnswer(request *lifecyclev1alpha1.EvictionRequest) bool {
 	return request.Status.ObservedGeneration == nil
 }
@@ -133,21 +127,18 @@ func Failure(request *lifecyclev1alpha1.EvictionRequest) *metav1.Condition {
 	return failed
 }
 
-// Cleanup is what to do about one of Ebbtide's requests.
+// Cleanup is the decision about one of Ebbtide's requests.
 type Cleanup struct {
-	// Delete is true if it is deleted.
 	Delete bool
-	// Record, unless nil, is the request as it says when it was withdrawn.
+	// Record is the request with the time of its withdrawal; nil if it has that.
 	Record *lifecyclev1alpha1.EvictionRequest
-	// RequeueAfter is when to decide again if nothing happens before; 0 is never.
+	// RequeueAfter is when to decide again; 0 is never.
 	RequeueAfter time.Duration
 }
 
-// DecideCleanup decides what to do about one of Ebbtide's requests at the API server's time. Gone is for
-// how long its pod is known to be gone; nil if it is there. One that asks for a pod that
-// is there is the business of NodeMaintenances, also if it has failed, unless it has failed
-// for want of anybody who asks: it shares the end of one that was withdrawn before, and is
-// made anew.
+// DecideCleanup decides whether one of Ebbtide's requests is deleted, at the API server's time. Gone is
+// for how long its pod is known to be gone; nil if it exists. A request for an existing pod is left to
+// NodeMaintenances, even if it has failed, unless it failed because an earlier one was withdrawn.
 func DecideCleanup(request *lifecyclev1alpha1.EvictionRequest, now time.Time, gone *time.Duration) Cleanup {
 	if request.DeletionTimestamp != nil {
 		return Cleanup{}
@@ -174,8 +165,8 @@ func cleanUpWithdrawn(request *lifecyclev1alpha1.EvictionRequest, now time.Time,
 	}
 	since, err := time.Parse(time.RFC3339, request.Annotations[v1alpha1.WithdrawnAnnotation])
 	if err != nil || since.Sub(now) > KeptFor {
-		// Somebody else has withdrawn it, or has written this.
-		return Cleanup{Record: WithdrawnAt(request, now, Unanswers(request)), RequeueAfter: KeptFor}
+		// Another client has withdrawn it, or has written this.
+		return Cleanup{Record: WithdrawnAt(request, now, IsUnanswered(request)), RequeueAfter: KeptFor}
 	}
 	if left := since.Add(KeptFor).Sub(now); left > 0 {
 		return Cleanup{RequeueAfter: left}

@@ -11,8 +11,8 @@ import (
 
 const groupMember = "Target pod references a SchedulingGroup. Eviction is currently not supported."
 
-// fault is why nothing can come of requests for the target; empty if something can. That a
-// pod is gone is no fault once there was an Eviction of it.
+// fault returns why requests for the target are invalid; empty if they are not. A missing pod is no
+// fault once there was an Eviction of it.
 func (s subject) fault() string {
 	switch {
 	case len(s.evictions) == 0 && s.namesake == nil:
@@ -25,7 +25,7 @@ func (s subject) fault() string {
 	return ""
 }
 
-// settled reports whether nothing about a request can change any more.
+// settled reports whether the status of a request is final.
 func settled(request *lifecyclev1alpha1.EvictionRequest) bool {
 	if !observed(request) {
 		return false
@@ -35,8 +35,8 @@ func settled(request *lifecyclev1alpha1.EvictionRequest) bool {
 	return invalid || meta.IsStatusConditionTrue(request.Status.Conditions, conditionEvicted)
 }
 
-// conditionsOf are the conditions of an Eviction, as those who asked for it have them.
-// Without one, somebody has withdrawn before there was any, or one is just made.
+// conditionsOf returns the conditions of an Eviction for its requests. If there is none, one is
+// being created, or all requests were withdrawn before.
 func (s subject) conditionsOf(
 	relevant *lifecyclev1alpha1.Eviction, after map[*lifecyclev1alpha1.Eviction]lifecyclev1alpha1.EvictionStatus,
 ) []metav1.Condition {
@@ -44,28 +44,28 @@ func (s subject) conditionsOf(
 		if s.wanted() {
 			return awaiting()
 		}
-		return failed(lifecyclev1alpha1.EvictionConditionReasonCanceledDueToNoRequesters, "Nobody asks for the eviction.")
+		return failed(lifecyclev1alpha1.EvictionConditionReasonCanceledDueToNoRequesters, "The request was withdrawn.")
 	}
-	var told []metav1.Condition
+	var copied []metav1.Condition
 	for _, c := range after[relevant].Conditions {
 		if c.Type == conditionFailed || c.Type == conditionEvicted {
-			told = append(told, metav1.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message})
+			copied = append(copied, metav1.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message})
 		}
 	}
-	return told
+	return copied
 }
 
-// refuse tells a request that nothing can come of it.
+// refuse writes a fault to a request.
 func (d *Decision) refuse(s Snapshot, request *lifecyclev1alpha1.EvictionRequest, fault string) {
 	if request.DeletionTimestamp == nil && !settled(request) {
-		d.tell(s, request, failed(lifecyclev1alpha1.EvictionConditionReasonEvictionInvalid, fault))
+		d.setConditions(s, request, failed(lifecyclev1alpha1.EvictionConditionReasonEvictionInvalid, fault))
 	}
 }
 
-// tell gives a request its conditions, unless it has them.
-func (d *Decision) tell(s Snapshot, request *lifecyclev1alpha1.EvictionRequest, conditions []metav1.Condition) {
+// setConditions writes conditions to a request that lacks them.
+func (d *Decision) setConditions(s Snapshot, request *lifecyclev1alpha1.EvictionRequest, conditions []metav1.Condition) {
 	status := *request.Status.DeepCopy()
-	status.ObservedGeneration = generation(request)
+	status.ObservedGeneration = &request.Generation
 	for _, c := range conditions {
 		set(&status.Conditions, s.Now, c)
 	}

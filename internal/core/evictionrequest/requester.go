@@ -7,17 +7,12 @@ import (
 
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 )
 
-// requesters are those that the status of an Eviction names: who is there before who is
-// gone, who wants the eviction before who does not, the oldest first, and no more than
-// the API takes. Who was named once stays as long as there is room.
+// requesters returns the requesters in the status of an Eviction: existing ones before deleted ones,
+// active ones before withdrawn ones, the oldest first, up to the limit of the API. Earlier ones
+// stay as long as there is room.
 func requesters(before []lifecyclev1alpha1.Requester, requests []*lifecyclev1alpha1.EvictionRequest) []lifecyclev1alpha1.Requester {
-	ordered := slices.Clone(requests)
-	slices.SortStableFunc(ordered, func(a, b *lifecyclev1alpha1.EvictionRequest) int {
-		return cmp.Or(cmp.Compare(relevance(a), relevance(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-	})
 	var all []lifecyclev1alpha1.Requester
 	named := map[string]bool{}
 	add := func(name string, intent lifecyclev1alpha1.RequesterIntent) {
@@ -26,7 +21,7 @@ func requesters(before []lifecyclev1alpha1.Requester, requests []*lifecyclev1alp
 			all = append(all, lifecyclev1alpha1.Requester{Name: name, Intent: intent})
 		}
 	}
-	for _, request := range ordered {
+	for _, request := range byRelevance(requests) {
 		intent := lifecyclev1alpha1.RequesterIntentWithdrawn
 		if asks(request) {
 			intent = lifecyclev1alpha1.RequesterIntentEviction
@@ -39,7 +34,13 @@ func requesters(before []lifecyclev1alpha1.Requester, requests []*lifecyclev1alp
 	return all
 }
 
-// relevance is lower for what counts more.
+func byRelevance(requests []*lifecyclev1alpha1.EvictionRequest) []*lifecyclev1alpha1.EvictionRequest {
+	return slices.SortedStableFunc(slices.Values(requests), func(a, b *lifecyclev1alpha1.EvictionRequest) int {
+		return cmp.Or(cmp.Compare(relevance(a), relevance(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// relevance is lower for more important requests.
 func relevance(request *lifecyclev1alpha1.EvictionRequest) int {
 	switch {
 	case asks(request):
@@ -50,7 +51,7 @@ func relevance(request *lifecyclev1alpha1.EvictionRequest) int {
 	return 2
 }
 
-// creation is the next Eviction of the target. Others are created at the same time.
+// creation returns the next Eviction of the target. Others are created at the same time.
 func (s subject) creation(others []*lifecyclev1alpha1.Eviction) *lifecyclev1alpha1.Eviction {
 	e := &lifecyclev1alpha1.Eviction{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.requests[0].Namespace, Name: nextName(s.target.Name, slices.Concat(s.Evictions, s.Strangers, others))},
@@ -64,8 +65,8 @@ func (s subject) creation(others []*lifecyclev1alpha1.Eviction) *lifecyclev1alph
 	return e
 }
 
-// whole is the Eviction with the labels and owners that it lacks; nil if it lacks none.
-// None is ever taken away: that is for the garbage collector.
+// whole returns the Eviction with the labels and owners that it lacks; nil if it lacks none. None is
+// ever removed: that is left to the garbage collector.
 func (s subject) whole(e *lifecyclev1alpha1.Eviction, status lifecyclev1alpha1.EvictionStatus) *lifecyclev1alpha1.Eviction {
 	labels := participants(status)
 	owners := s.owners(e.OwnerReferences)
@@ -85,7 +86,7 @@ func (s subject) whole(e *lifecyclev1alpha1.Eviction, status lifecyclev1alpha1.E
 	return whole
 }
 
-// participants are the labels by which requesters and responders find an Eviction.
+// participants returns the labels by which requesters and responders find an Eviction.
 func participants(status lifecyclev1alpha1.EvictionStatus) map[string]string {
 	labels := map[string]string{}
 	for _, one := range status.Requesters {
@@ -101,15 +102,11 @@ func participants(status lifecyclev1alpha1.EvictionStatus) map[string]string {
 	return labels
 }
 
-// owners are those of before, and the live requests that are missing, as far as there is
-// room. The Eviction goes with the last of them.
+// owners returns the existing owners and the requests that are missing, as far as there is room.
+// The Eviction is deleted with the last of them.
 func (s subject) owners(before []metav1.OwnerReference) []metav1.OwnerReference {
 	owners := slices.Clone(before)
-	ordered := slices.Clone(s.requests)
-	slices.SortFunc(ordered, func(a, b *lifecyclev1alpha1.EvictionRequest) int {
-		return cmp.Or(cmp.Compare(relevance(a), relevance(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-	})
-	for _, request := range ordered {
+	for _, request := range byRelevance(s.requests) {
 		named := slices.ContainsFunc(owners, func(owner metav1.OwnerReference) bool { return owner.UID == request.UID })
 		if request.DeletionTimestamp != nil || named || len(owners) >= maxRequesters {
 			continue
@@ -120,6 +117,3 @@ func (s subject) owners(before []metav1.OwnerReference) []metav1.OwnerReference 
 	}
 	return owners
 }
-
-// generation is the one that a status has observed of a request.
-func generation(request *lifecyclev1alpha1.EvictionRequest) *int64 { return ptr.To(request.Generation) }

@@ -12,9 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Sort puts responders into the order in which they have their turns: the highest
-// priority first, then by the labels of the domain from the top one on, then by the rest
-// of the name. It is the order by which the API server judges.
+// Sort sorts responders as the API server does: the highest priority first, then by the labels of
+// the domain from the top one on, then by the rest of the name.
 func Sort(responders []lifecyclev1alpha1.TargetResponder) {
 	slices.SortStableFunc(responders, func(a, b lifecyclev1alpha1.TargetResponder) int {
 		if (a.Priority == nil) != (b.Priority == nil) {
@@ -36,7 +35,7 @@ func fromTheTop(domain string) []string {
 	return labels
 }
 
-// responders are those of a pod in their order, with the default one, and nobody active.
+// responders returns the inactive responders of a pod in their order, with the default one.
 func responders(pod *corev1.Pod) []lifecyclev1alpha1.TargetResponder {
 	all := []lifecyclev1alpha1.TargetResponder{{
 		Name: DefaultEvictor, Priority: new(int32(defaultPriority)), State: lifecyclev1alpha1.ResponderStateInactive,
@@ -54,8 +53,7 @@ func responders(pod *corev1.Pod) []lifecyclev1alpha1.TargetResponder {
 	return all
 }
 
-// Active returns the responder whose turn it is, and what it has reported; nil if
-// nobody's is.
+// Active returns the active responder; nil if there is none.
 func Active(status *lifecyclev1alpha1.EvictionStatus) *lifecyclev1alpha1.ResponderStatus {
 	for _, one := range status.TargetResponders {
 		if one.State == lifecyclev1alpha1.ResponderStateActive {
@@ -65,7 +63,7 @@ func Active(status *lifecyclev1alpha1.EvictionStatus) *lifecyclev1alpha1.Respond
 	return nil
 }
 
-// ResponderOf returns what a responder has reported; nil if it is none of the Eviction's.
+// ResponderOf returns the status of a responder; nil if the Eviction does not have it.
 func ResponderOf(status *lifecyclev1alpha1.EvictionStatus, name string) *lifecyclev1alpha1.ResponderStatus {
 	for i := range status.Responders {
 		if status.Responders[i].Name == name {
@@ -75,18 +73,7 @@ func ResponderOf(status *lifecyclev1alpha1.EvictionStatus, name string) *lifecyc
 	return nil
 }
 
-// StateOf returns whether it is a responder's turn, was or will be; empty if it is none of
-// the Eviction's.
-func StateOf(status *lifecyclev1alpha1.EvictionStatus, name string) lifecyclev1alpha1.ResponderStateType {
-	for _, one := range status.TargetResponders {
-		if one.Name == name {
-			return one.State
-		}
-	}
-	return ""
-}
-
-// begin gives a status its responders, of which none has a turn yet.
+// begin adds the inactive responders of a pod to a status.
 func begin(status *lifecyclev1alpha1.EvictionStatus, pod *corev1.Pod) {
 	status.TargetResponders = responders(pod)
 	status.Responders = nil
@@ -95,7 +82,7 @@ func begin(status *lifecyclev1alpha1.EvictionStatus, pod *corev1.Pod) {
 	}
 }
 
-// end ends the turn of the active responder, if anybody's it is.
+// end sets the state of the active responder: completed if it has reported that.
 func end(status *lifecyclev1alpha1.EvictionStatus, as lifecyclev1alpha1.ResponderStateType) {
 	for i := range status.TargetResponders {
 		one := &status.TargetResponders[i]
@@ -109,8 +96,8 @@ func end(status *lifecyclev1alpha1.EvictionStatus, as lifecyclev1alpha1.Responde
 	}
 }
 
-// advance gives the turn to the next responder; false if there is none.
-func advance(status *lifecyclev1alpha1.EvictionStatus, now time.Time) bool {
+// activateNext activates the next responder; false if there is none.
+func activateNext(status *lifecyclev1alpha1.EvictionStatus, now time.Time) bool {
 	ordered := slices.Clone(status.TargetResponders)
 	Sort(ordered)
 	for _, next := range ordered {
@@ -130,8 +117,8 @@ func advance(status *lifecyclev1alpha1.EvictionStatus, now time.Time) bool {
 	return false
 }
 
-// silence is when the active responder will have been silent for too long.
-func silence(reported *lifecyclev1alpha1.ResponderStatus) time.Time {
+// deadline returns when the active responder is considered unavailable.
+func deadline(reported *lifecyclev1alpha1.ResponderStatus) time.Time {
 	return lastSign(reported).Add(HeartbeatDeadline)
 }
 
@@ -145,7 +132,7 @@ func lastSign(reported *lifecyclev1alpha1.ResponderStatus) time.Time {
 	return time.Time{}
 }
 
-// moment is a time as the API server keeps it.
+// moment returns a time as the API server stores it.
 func moment(at time.Time) *metav1.Time {
 	return &metav1.Time{Time: at.UTC().Truncate(time.Second)}
 }

@@ -12,32 +12,32 @@ import (
 const (
 	// Lease is the name of the Lease that the controller holds while it acts, in LeaseNamespace.
 	Lease = "ebbtide-eviction-controller"
-	// LeaseNamespace is where any two controllers of a cluster meet, wherever they run.
+	// LeaseNamespace is the same for all controllers of a cluster.
 	LeaseNamespace = "kube-system"
-	// LeaseDuration is how long a Lease is believed that nobody renews.
+	// LeaseDuration is the time after which an unrenewed Lease has expired.
 	LeaseDuration = 40 * time.Second
 
-	// ForeignFor is for how long another controller is taken to be there that has written.
+	// ForeignFor is for how long after its last write another controller is considered active.
 	ForeignFor = time.Hour
 )
 
-// Mode is what Ebbtide is asked to be for EvictionRequests.
+// Mode is the role that is configured for Ebbtide.
 type Mode string
 
 const (
-	// ModeAuto is a member where the API is served, and the controller while nobody else is.
+	// ModeAuto is a member where the API is served, and the controller if there is no other.
 	ModeAuto Mode = "auto"
-	// ModeOff is nothing.
+	// ModeOff disables EvictionRequests.
 	ModeOff Mode = "off"
-	// ModeController is the controller, whoever else is.
+	// ModeController is always the controller.
 	ModeController Mode = "controller"
 	// ModeMember makes requests and responds, and leaves the rest to another controller.
 	ModeMember Mode = "member"
 )
 
-// ParseMode reads a Mode.
+// ParseMode parses a Mode.
 //
-// Errors: there is none of this name.
+// Errors: the text is not a Mode.
 func ParseMode(text string) (Mode, error) {
 	switch mode := Mode(text); mode {
 	case ModeAuto, ModeOff, ModeController, ModeMember:
@@ -46,66 +46,62 @@ func ParseMode(text string) (Mode, error) {
 	return "", fmt.Errorf("must be auto, off, controller or member, not %q", text)
 }
 
-// State is whether Ebbtide is the controller.
+// State is the result of Role.
 type State string
 
 const (
-	// StateOff is that of who is not to be.
-	StateOff State = "off"
-	// StateNotServed is that where the API is not served.
+	StateOff       State = "off"
 	StateNotServed State = "not-served"
-	// StateActive is that of the controller.
+	// StateActive means that Ebbtide is the controller.
 	StateActive State = "active"
-	// StateAside is that of who leaves it to somebody else.
+	// StateAside means that another controller is active.
 	StateAside State = "aside"
-	// StateUnknown is that of who could not find out whether somebody else is, and does
-	// nothing.
+	// StateUnknown means that it is unknown whether another one is active, so that Ebbtide waits.
 	StateUnknown State = "unknown"
 )
 
-// States are all there are.
+// States returns all States.
 func States() []State {
 	return []State{StateOff, StateNotServed, StateActive, StateAside, StateUnknown}
 }
 
-// Situation is what decides who is the controller.
+// Situation is the state from which Role decides.
 type Situation struct {
 	Mode Mode
 	// Served is true if the API server serves EvictionRequests and Evictions.
 	Served bool
-	// Holder is who else holds the Lease; empty if nobody does.
+	// Holder is another holder of the Lease; empty if there is none.
 	Holder string
 	// Foreign is another controller that has written Evictions; empty if there is none.
 	Foreign string
-	// Unknown is what could not be found out, in words; empty if all could.
+	// Unknown is the reason why these are unknown; empty if they are known.
 	Unknown string
 }
 
-// Role decides whether Ebbtide is the controller, and says why.
+// Role decides whether Ebbtide is the controller, and returns the reason as a sentence.
 func Role(s Situation) (State, string) {
 	switch {
 	case s.Mode == ModeOff, s.Mode == ModeMember:
-		return StateOff, fmt.Sprintf("Ebbtide is not the controller of EvictionRequests, because it runs with --eviction-requests=%s.", s.Mode)
+		return StateOff, fmt.Sprintf("Ebbtide is not the controller of EvictionRequests: --eviction-requests=%s.", s.Mode)
 	case !s.Served:
 		return StateNotServed, "The API server does not serve EvictionRequests (lifecycle.k8s.io/v1alpha1)."
 	case s.Mode == ModeController:
-		return StateActive, "Ebbtide is the controller of EvictionRequests, because it runs with --eviction-requests=controller."
+		return StateActive, "Ebbtide is the controller of EvictionRequests: --eviction-requests=controller."
 	case s.Unknown != "":
-		return StateUnknown, "Ebbtide answers no EvictionRequests until it is known whether somebody else does: " + s.Unknown
+		return StateUnknown, "Ebbtide does not answer EvictionRequests, because it is unknown whether another controller does: " + s.Unknown
 	case s.Holder != "":
-		return StateAside, fmt.Sprintf("%s answers EvictionRequests: it holds the Lease %s/%s. So Ebbtide does not. %s", s.Holder, LeaseNamespace, Lease, override)
+		return StateAside, fmt.Sprintf("%s answers EvictionRequests: it holds Lease %s/%s. %s", s.Holder, LeaseNamespace, Lease, override)
 	case s.Foreign != "":
-		return StateAside, fmt.Sprintf("%s answers EvictionRequests: it has made Evictions and written their targetResponders within the last hour. So Ebbtide does not. %s", s.Foreign, override)
+		return StateAside, fmt.Sprintf("%s answers EvictionRequests: it has created Evictions and written their targetResponders within the last hour. %s", s.Foreign, override)
 	}
-	return StateActive, "Ebbtide is the controller of EvictionRequests; nobody else is."
+	return StateActive, "Ebbtide is the controller of EvictionRequests; there is no other."
 }
 
-const override = "Where nobody answers them, run Ebbtide with --eviction-requests=controller."
+const override = "If it does not, run Ebbtide with --eviction-requests=controller."
 
 // Foreign returns the field manager of another controller that has made this Eviction and
-// written its targetResponders within the last hour; empty if there is none. Responders can
-// write the status of an Eviction, but make none, so that none of them can have Ebbtide
-// step aside.
+// written its targetResponders within the last hour; empty if there is none. A responder, which can
+// write the status of an Eviction but creates none, cannot make Ebbtide step aside.
 func Foreign(e *lifecyclev1alpha1.Eviction, now time.Time) string {
 	made := map[string]bool{}
 	for i := range e.ManagedFields {

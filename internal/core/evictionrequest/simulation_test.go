@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
+	"ebbtide.dev/ebbtide/test/evictionrequest/said"
 )
 
 var runs = flag.Int("runs", 1_000, "random evictions that are simulated")
@@ -93,8 +94,8 @@ func (d *drama) holds() {
 		if !evictionrequest.Final(&e.Status) {
 			going++
 		}
-		if evictionrequest.Final(&before) && tells(before.Conditions) != tells(e.Status.Conditions) {
-			d.t.Fatalf("%s was final and is not what it was: %s, then %s", e.Name, tells(before.Conditions), tells(e.Status.Conditions))
+		if evictionrequest.Final(&before) && said.Conditions(before.Conditions) != said.Conditions(e.Status.Conditions) {
+			d.t.Fatalf("%s was final and is not what it was: %s, then %s", e.Name, said.Conditions(before.Conditions), said.Conditions(e.Status.Conditions))
 		}
 		d.inOrder(e, &before)
 	}
@@ -103,13 +104,22 @@ func (d *drama) holds() {
 	}
 }
 
+func stateOf(status *lifecyclev1alpha1.EvictionStatus, name string) lifecyclev1alpha1.ResponderStateType {
+	for _, one := range status.TargetResponders {
+		if one.Name == name {
+			return one.State
+		}
+	}
+	return ""
+}
+
 func (d *drama) inOrder(e *lifecyclev1alpha1.Eviction, before *lifecyclev1alpha1.EvictionStatus) {
 	d.t.Helper()
 	ordered := slices.Clone(e.Status.TargetResponders)
 	evictionrequest.Sort(ordered)
 	active, inactive := 0, false
 	for _, one := range ordered {
-		was := evictionrequest.StateOf(before, one.Name)
+		was := stateOf(before, one.Name)
 		switch one.State {
 		case lifecyclev1alpha1.ResponderStateActive:
 			active++
@@ -145,7 +155,7 @@ func TestRandomEvictions(t *testing.T) {
 		}
 		for _, e := range d.evictions {
 			if !evictionrequest.Final(&e.Status) {
-				t.Fatalf("seed %d: %s has not ended after two hours of silence: %s, %s", seed, e.Name, turns(e), tells(e.Status.Conditions))
+				t.Fatalf("seed %d: %s has not ended after two hours of silence: %s, %s", seed, e.Name, turns(e), said.Conditions(e.Status.Conditions))
 			}
 		}
 		if t.Failed() {

@@ -2,6 +2,7 @@ package evictionrequest_test
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/test/evictionrequest/said"
+	"ebbtide.dev/ebbtide/test/golden"
 )
 
 var noon = time.Date(2026, time.November, 23, 12, 0, 0, 0, time.UTC)
@@ -34,6 +36,8 @@ type stage struct {
 	again        time.Duration
 	uids         int
 }
+
+func TestMain(m *testing.M) { os.Exit(golden.Main(m)) }
 
 func newStage(t *testing.T) *stage {
 	return &stage{
@@ -190,7 +194,27 @@ func (s *stage) report(eviction, responder string, complete bool) {
 	}
 }
 
-var tells, turns = said.Conditions, said.Turns
+var turns = said.Turns
+
+// reasons returns conditions without messages.
+func reasons(conditions []metav1.Condition) string {
+	all := slices.Clone(conditions)
+	for i := range all {
+		all[i].Message = ""
+	}
+	return said.Conditions(all)
+}
+
+// reasons compares the reasons of conditions, and keeps their messages.
+func (s *stage) reasons(what string, conditions []metav1.Condition, want string) {
+	s.t.Helper()
+	s.expect(what, reasons(conditions), want)
+	for _, c := range conditions {
+		if c.Message != "" {
+			golden.Message(s.t, c.Reason, c.Message)
+		}
+	}
+}
 
 func (s *stage) expect(what, got, want string) {
 	s.t.Helper()

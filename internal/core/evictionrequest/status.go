@@ -21,8 +21,8 @@ const (
 	conditionFailed  = string(lifecyclev1alpha1.EvictionConditionFailed)
 	conditionEvicted = string(lifecyclev1alpha1.EvictionConditionTargetEvicted)
 
-	// maxWords is how much is told of a responder's last message.
-	maxWords = 1000
+	// maxQuote bounds the quoted last message of a responder.
+	maxQuote = 1000
 )
 
 // Final reports whether an Eviction is over, for better or worse.
@@ -30,9 +30,9 @@ func Final(status *lifecyclev1alpha1.EvictionStatus) bool {
 	return meta.IsStatusConditionTrue(status.Conditions, conditionFailed) || meta.IsStatusConditionTrue(status.Conditions, conditionEvicted)
 }
 
-// Relevant returns the Eviction of a target that counts: the one that has succeeded, else
-// the oldest that is not over, else the latest that has failed; nil if there is none.
-// Active is true unless it has failed.
+// Relevant returns the Eviction that decides about a target: the one that has succeeded, else the
+// oldest that is not over, else the latest that has failed; nil if there is none. Active is true
+// unless it has failed.
 func Relevant(evictions []*lifecyclev1alpha1.Eviction) (relevant *lifecyclev1alpha1.Eviction, active bool) {
 	rank := func(e *lifecyclev1alpha1.Eviction) int {
 		switch {
@@ -59,8 +59,8 @@ func Relevant(evictions []*lifecyclev1alpha1.Eviction) (relevant *lifecyclev1alp
 	return relevant, relevant != nil && rank(relevant) < 2
 }
 
-// next is the status of an Eviction that is not over yet, and when to look again; 0 is
-// never. First is true of the one that counts.
+// next returns the status of an Eviction that is not over, and when to decide again; 0 is never.
+// First is true of the relevant one.
 func (s subject) next(e *lifecyclev1alpha1.Eviction, first bool) (lifecyclev1alpha1.EvictionStatus, time.Duration) {
 	status := *e.Status.DeepCopy()
 	status.ObservedGeneration = &e.Generation
@@ -87,7 +87,7 @@ func (s subject) evictionFault(first bool) string {
 	return ""
 }
 
-// progress goes as far as it can now, and returns when it may go further.
+// progress advances a status as far as possible, and returns when to decide again.
 func (s subject) progress(status *lifecyclev1alpha1.EvictionStatus, fresh bool) time.Duration {
 	active := Active(status)
 	reported := active != nil && active.CompletionTime != nil
@@ -101,51 +101,51 @@ func (s subject) progress(status *lifecyclev1alpha1.EvictionStatus, fresh bool) 
 		return 0
 	case !s.wanted():
 		end(status, lifecyclev1alpha1.ResponderStateCanceled)
-		s.fail(status, lifecyclev1alpha1.EvictionConditionReasonCanceledDueToNoRequesters, "Nobody asks for the eviction any more.")
+		s.fail(status, lifecyclev1alpha1.EvictionConditionReasonCanceledDueToNoRequesters, "All requesters have withdrawn.")
 		return 0
 	case active != nil && !reported && s.patience(active) > 0:
 		s.await(status)
 		return s.patience(active)
 	}
-	// A status that somebody else has begun without giving anybody a turn cannot be mended:
-	// the API server lets nobody have it then.
+	// A status that another client has written without an active responder cannot be repaired: the
+	// API server refuses to activate one later.
 	last := active
 	end(status, lifecyclev1alpha1.ResponderStateInterrupted)
-	if (fresh || active != nil) && advance(status, s.Now) {
+	if (fresh || active != nil) && activateNext(status, s.Now) {
 		s.await(status)
 		return HeartbeatDeadline
 	}
-	s.fail(status, lifecyclev1alpha1.EvictionConditionReasonNoFurtherResponder, s.exhausted(last))
+	s.fail(status, lifecyclev1alpha1.EvictionConditionReasonNoFurtherResponder, s.failureMessage(last))
 	return 0
 }
 
-// patience is for how long the active responder may still be silent: until its deadline, and
+// patience returns for how long the active responder may still be silent: until its deadline, and
 // for one heartbeat after Ebbtide has become the controller.
 func (s subject) patience(active *lifecyclev1alpha1.ResponderStatus) time.Duration {
-	return max(silence(active).Sub(s.Now), HeartbeatEvery-s.Acting)
+	return max(deadline(active).Sub(s.Now), HeartbeatEvery-s.Acting)
 }
 
-// exhausted says why nobody is left.
-func (s subject) exhausted(last *lifecyclev1alpha1.ResponderStatus) string {
-	words := fmt.Sprintf("No responder is left, and pod %s is still there", s.target.Name)
+// failureMessage returns the message of an Eviction without further responders.
+func (s subject) failureMessage(last *lifecyclev1alpha1.ResponderStatus) string {
+	message := fmt.Sprintf("All responders have ended, and pod %s still exists", s.target.Name)
 	if last == nil || last.Message == nil || *last.Message == "" {
-		return words + "."
+		return message + "."
 	}
-	return fmt.Sprintf("%s; the last one, %s, said: %s", words, last.Name, excerpt.Of(*last.Message, maxWords))
+	return fmt.Sprintf("%s; the last one, %s, reported: %s", message, last.Name, excerpt.Of(*last.Message, maxQuote))
 }
 
-// succeed says that the pod is gone, or has ended.
+// succeed sets the conditions of a pod that is gone or has ended.
 func (s subject) succeed(status *lifecyclev1alpha1.EvictionStatus) {
-	reason, words := lifecyclev1alpha1.EvictionConditionReasonPodDeleted, fmt.Sprintf("Pod %s is gone.", s.target.Name)
+	reason := lifecyclev1alpha1.EvictionConditionReasonPodDeleted
 	if s.pod != nil {
-		reason, words = lifecyclev1alpha1.EvictionConditionReasonPodTerminal, fmt.Sprintf("Pod %s has ended: %s.", s.target.Name, s.pod.Status.Phase)
+		reason = lifecyclev1alpha1.EvictionConditionReasonPodTerminal
 	}
-	set(&status.Conditions, s.Now, condition(conditionEvicted, metav1.ConditionTrue, reason, words))
+	set(&status.Conditions, s.Now, condition(conditionEvicted, metav1.ConditionTrue, reason, endOf(s.target.Name, s.pod)))
 	set(&status.Conditions, s.Now, condition(conditionFailed, metav1.ConditionFalse, lifecyclev1alpha1.EvictionConditionReasonSucceeded, ""))
 }
 
-func (s subject) fail(status *lifecyclev1alpha1.EvictionStatus, reason lifecyclev1alpha1.EvictionConditionReason, words string) {
-	for _, c := range failed(reason, words) {
+func (s subject) fail(status *lifecyclev1alpha1.EvictionStatus, reason lifecyclev1alpha1.EvictionConditionReason, message string) {
+	for _, c := range failed(reason, message) {
 		set(&status.Conditions, s.Now, c)
 	}
 }
@@ -156,9 +156,9 @@ func (s subject) await(status *lifecyclev1alpha1.EvictionStatus) {
 	}
 }
 
-func failed(reason lifecyclev1alpha1.EvictionConditionReason, words string) []metav1.Condition {
+func failed(reason lifecyclev1alpha1.EvictionConditionReason, message string) []metav1.Condition {
 	return []metav1.Condition{
-		condition(conditionFailed, metav1.ConditionTrue, reason, words),
+		condition(conditionFailed, metav1.ConditionTrue, reason, message),
 		condition(conditionEvicted, metav1.ConditionFalse, lifecyclev1alpha1.EvictionConditionReasonEvictionFailed, ""),
 	}
 }
@@ -170,18 +170,17 @@ func awaiting() []metav1.Condition {
 	}
 }
 
-func condition(kind string, status metav1.ConditionStatus, reason lifecyclev1alpha1.EvictionConditionReason, words string) metav1.Condition {
-	return metav1.Condition{Type: kind, Status: status, Reason: string(reason), Message: words}
+func condition(kind string, status metav1.ConditionStatus, reason lifecyclev1alpha1.EvictionConditionReason, message string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: status, Reason: string(reason), Message: message}
 }
 
-// set sets a condition, whose time changes with its status only.
 func set(conditions *[]metav1.Condition, now time.Time, c metav1.Condition) {
 	c.LastTransitionTime = *moment(now)
 	meta.SetStatusCondition(conditions, c)
 }
 
-// changed reports whether the controller's part of a status is another one. The order of
-// requesters says nothing.
+// changed reports whether the controller's part of a status differs. The order of requesters does
+// not matter.
 func changed(before, after *lifecyclev1alpha1.EvictionStatus) bool {
 	a, b := *before, *after
 	a.Requesters, b.Requesters = nil, nil

@@ -138,11 +138,11 @@ func (s *stage) decide() bool {
 func (s *stage) evicts() {
 	s.t.Helper()
 	for _, e := range s.evictions {
-		seen := evictionrequest.TurnSnapshot{Now: s.now(), Clock: s.now(), Eviction: e, Responder: evictionrequest.DefaultEvictor}
+		seen := evictionrequest.ResponseSnapshot{Now: s.now(), Clock: s.now(), Eviction: e, Responder: evictionrequest.DefaultEvictor}
 		if s.gone.IsZero() {
 			seen.Pod = s.pod
 		}
-		d := evictionrequest.DecideTurn(seen)
+		d := evictionrequest.DecideResponse(seen)
 		if d.Report == nil {
 			continue
 		}

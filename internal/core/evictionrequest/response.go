@@ -1,0 +1,171 @@
+package evictionrequest
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+)
+
+const (
+	// EvictorFieldManager and SurgeFieldManager are the field managers of our responders.
+	EvictorFieldManager = "ebbtide-evictor"
+	SurgeFieldManager   = "ebbtide-deployment-surge"
+)
+
+// OwnResponder returns the active responder of ours; empty if there is none.
+func OwnResponder(status *lifecyclev1alpha1.EvictionStatus) string {
+	active := Active(status)
+	if active == nil || Final(status) || active.Name != DefaultEvictor && active.Name != v1alpha1.DeploymentSurgeResponder {
+		return ""
+	}
+	return active.Name
+}
+
+// ManagerOf returns the field manager of a responder of ours. They differ, as an apply by one
+// manager would remove the reports of the other responder.
+func ManagerOf(responder string) string {
+	if responder == v1alpha1.DeploymentSurgeResponder {
+		return SurgeFieldManager
+	}
+	return EvictorFieldManager
+}
+
+// ResponseSnapshot is the state from which an active responder of ours decides.
+type ResponseSnapshot struct {
+	// Now is the API server's time.
+	Now      time.Time
+	Eviction *lifecyclev1alpha1.Eviction
+	// Pod is the target as the API server has it; nil if it is gone.
+	Pod *corev1.Pod
+	// Responder is v1alpha1.DeploymentSurgeResponder or DefaultEvictor.
+	Responder string
+	// Clock is the time of Evacuations; ClockSkewed is true while it is not trusted.
+	Clock       time.Time
+	ClockSkewed bool
+	// Fresh is for how much longer Ebbtide's own evacuators may be silent.
+	Fresh time.Duration
+	// Evacuation is that of the pod; nil if there is none.
+	Evacuation *v1alpha1.Evacuation
+	// Evacuators are those that are registered for the pod.
+	Evacuators []v1alpha1.Evacuator
+	// Unable is the reason why the pod cannot be replaced, a sentence; empty if it can.
+	Unable string
+}
+
+// ResponseDecision is the next act of a responder. The Evacuation is written before the report.
+type ResponseDecision struct {
+	// Report is the new status of the responder; nil if it does not change.
+	Report *lifecyclev1alpha1.ResponderStatus
+	// RequeueAfter is the time of the next heartbeat; 0 is never.
+	RequeueAfter time.Duration
+	// Evacuation is the Evacuation to create or update; nil if it stays.
+	Evacuation *v1alpha1.Evacuation
+}
+
+// DecideResponse decides what a responder of ours does: it requests the Evacuation of the pod,
+// which is the only engine that moves pods, and reports its message.
+func DecideResponse(s ResponseSnapshot) ResponseDecision {
+	own := ResponderOf(&s.Eviction.Status, s.Responder)
+	if own == nil || own.CompletionTime != nil || OwnResponder(&s.Eviction.Status) != s.Responder {
+		return ResponseDecision{}
+	}
+	target, _ := EvictionTarget(s.Eviction)
+	requested := s.Evacuation != nil && evacuation.IsForResponder(s.Evacuation)
+	switch {
+	case s.Pod == nil || podclass.Terminal(s.Pod):
+		return completion(own, s.Now, endOf(target.Name, s.Pod))
+	case s.Responder == DefaultEvictor && unevictable[podclass.Type(s.Pod)] != "":
+		return completion(own, s.Now, unevictable[podclass.Type(s.Pod)])
+	case s.Responder != DefaultEvictor && !requested && s.Unable != "":
+		return completion(own, s.Now, s.Unable)
+	case s.Pod.DeletionTimestamp != nil:
+		message := fmt.Sprintf("Pod %s is terminating; its grace period ends at %s.", s.Pod.Name, s.Pod.DeletionTimestamp.UTC().Format(time.RFC3339))
+		return progress{message: message, usual: true}.report(own, s.Now)
+	case s.Evacuation != nil && s.Evacuation.DeletionTimestamp != nil && !requested:
+		message := fmt.Sprintf("Waiting for the deletion of an earlier Evacuation of pod %s.", s.Pod.Name)
+		return progress{message: message}.report(own, s.Now)
+	}
+	return s.evacuate(own)
+}
+
+// unevictable holds the pods that the default evictor leaves alone. A NodeMaintenance removes
+// them in its own way.
+var unevictable = map[v1alpha1.PodType]string{
+	v1alpha1.PodTypeDaemonSet: "DaemonSet pods are not evicted: a NodeMaintenance removes them",
+	v1alpha1.PodTypeStatic:    "Static pods are not evicted: a NodeMaintenance stops them",
+}
+
+// endOf returns the message that a pod is gone or has ended.
+func endOf(name string, pod *corev1.Pod) string {
+	if pod == nil {
+		return fmt.Sprintf("Pod %s is gone.", name)
+	}
+	return fmt.Sprintf("Pod %s has ended: %s.", name, pod.Status.Phase)
+}
+
+// evacuate requests the Evacuation, and reports its message. If the pod should be replaced first
+// and cannot be, it is left to the next responders.
+func (s ResponseSnapshot) evacuate(own *lifecyclev1alpha1.ResponderStatus) ResponseDecision {
+	cause := evacuation.Cause{Name: s.Eviction.Name, UID: s.Eviction.UID, Responder: s.Responder}
+	wanted := s.Evacuation
+	if wanted == nil {
+		wanted = evacuation.New(s.Pod, v1alpha1.LifecycleInstigator, s.Evacuators)
+	}
+	wanted = evacuation.ForResponder(wanted, cause)
+	next := evacuation.Decide(evacuation.Snapshot{Now: s.Clock, ClockSkewed: s.ClockSkewed, Fresh: s.Fresh, Evacuation: wanted, Pod: s.Pod, Evacuators: s.Evacuators})
+	if next.State == evacuation.StateHandedOver {
+		return completion(own, s.Now, next.Message)
+	}
+	current := progress{message: next.Message, finish: wanted.Status.ExpectedEvacuationFinishTime, usual: next.State == evacuation.StateEvicting}
+	if reported := wanted.Status.Message; reported != "" {
+		current.message, current.usual = reported, false
+	}
+	d := current.report(own, s.Now)
+	if next.RequeueAfter > 0 {
+		d.RequeueAfter = min(d.RequeueAfter, next.RequeueAfter)
+	}
+	if s.Evacuation == nil || !evacuation.IsForResponder(s.Evacuation) || evacuation.CauseOf(s.Evacuation) != cause {
+		d.Evacuation = wanted
+	}
+	return d
+}
+
+// IsBacked reports whether one of our responders still requests an Evacuation: it is active in the
+// Eviction that the Evacuation names, or the pod is gone and the Evacuation ends itself. The
+// Eviction is nil if there is none of this name. While Ebbtide is not the controller, the default
+// evictor may be another program, so that only its own requests stay.
+func IsBacked(e *v1alpha1.Evacuation, by *lifecyclev1alpha1.Eviction, controls bool) bool {
+	if by == nil {
+		return false
+	}
+	target, named := EvictionTarget(by)
+	if !named || evacuation.CauseOf(e).UID != by.UID || e.Spec.PodRef.UID != target.UID {
+		return false
+	}
+	switch OwnResponder(&by.Status) {
+	case "":
+		return meta.IsStatusConditionTrue(by.Status.Conditions, conditionEvicted)
+	case DefaultEvictor:
+		return controls || evacuation.CauseOf(e).Responder == DefaultEvictor
+	}
+	return true
+}
+
+// Released returns the event about an Evacuation that goes on after our responders have withdrawn
+// their request; none if it ends.
+func Released(e *v1alpha1.Evacuation) []event.Event {
+	if e.Status.EvacuationCancellationPolicy != v1alpha1.CancellationForbid || e.Status.ActiveEvacuatorClass == "" {
+		return nil
+	}
+	return []event.Event{event.EvacuationGoesOn(e, fmt.Sprintf(
+		"The Eviction of pod %s is over, but evacuator %s does not allow cancellation. The evacuation will run to completion.",
+		e.Spec.PodRef.Name, e.Status.ActiveEvacuatorClass))}
+}
