@@ -15,13 +15,13 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// AddOff has a manager that responds to nobody ask no more for the Evacuations that one before
-// it has asked for in turns of ours. It knows nothing of Evictions, and reads none.
+// AddOff withdraws what an earlier manager has requested for EvictionRequests, in one that does not
+// answer them. It reads no Evictions.
 //
 // Errors: Evacuations cannot be watched.
 func AddOff(mgr manager.Manager) error {
 	r := &reconciler{client: mgr.GetClient(), emit: kube.Emitter(mgr.GetEventRecorder("ebbtide"))}
-	asked := handler.TypedFuncs[*v1alpha1.Evacuation, reconcile.Request]{
+	requested := handler.TypedFuncs[*v1alpha1.Evacuation, reconcile.Request]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*v1alpha1.Evacuation], q eviction.Requests) {
 			causeOf(e.Object, q)
 		},
@@ -30,16 +30,15 @@ func AddOff(mgr manager.Manager) error {
 		},
 	}
 	return kube.AddController(mgr, "evictor-off", kube.ByNamespace(reconcile.Func(r.off), defaultWorkers),
-		[]source.Source{source.Kind(mgr.GetCache(), &v1alpha1.Evacuation{}, asked)})
+		[]source.Source{source.Kind(mgr.GetCache(), &v1alpha1.Evacuation{}, requested)})
 }
 
-// off withdraws the requests of an Eviction: to who responds to nobody there is
-// none.
+// off withdraws the requests of an Eviction as if it did not exist.
 func (r *reconciler) off(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	return reconcile.Result{}, r.release(ctx, request.NamespacedName, nil, false)
 }
 
-// turnsOf asks for the Eviction that an Evacuation was asked for in a turn of.
+// causeOf enqueues the Eviction for which an Evacuation was requested.
 func causeOf(e *v1alpha1.Evacuation, q eviction.Requests) {
 	for _, name := range kube.EvacuationTurn(e) {
 		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: e.Namespace, Name: name}})
