@@ -162,7 +162,7 @@ func TestAPlanSaysWhatMayNotBeRead(t *testing.T) {
 	}
 	out, _, code = f.plan("-l", cluster.PoolLabel+"="+f.Pool(), "--as", user)
 	for _, want := range []string{
-		"2 nodes may not be drained: nobody knows whether 5 of 5 pods would leave.",
+		"2 nodes may not be drained: it is unknown whether 5 of 5 pods would leave.",
 		"whether pods may be evicted: PodDisruptionBudget could not be read: poddisruptionbudgets.policy is forbidden",
 	} {
 		if !strings.Contains(out, want) || code != 2 {

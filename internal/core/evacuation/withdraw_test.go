@@ -30,11 +30,10 @@ func TestARequestOfTheEvictionAPIIsWithdrawn(t *testing.T) {
 	withdrawn := func(since string) verdict {
 		return verdict{
 			State: evacuation.StateWithdrawn, Drop: []string{caller}, Events: "EvictionWithdrawn",
-			Message: "Nobody has called the eviction API for pod web-0 since " + since + ", the request is withdrawn.",
 		}
 	}
 	moves := func(lookAgain time.Duration) verdict {
-		return verdict{State: evacuation.StateEvacuating, Message: "Evacuator mover.example.com moves the pod.", LookAgain: lookAgain}
+		return verdict{State: evacuation.StateEvacuating, LookAgain: lookAgain}
 	}
 	turn := active("mover.example.com", at(0))
 	check(t, map[string]story{
@@ -57,7 +56,6 @@ func TestARequestOfTheEvictionAPIIsWithdrawn(t *testing.T) {
 			of(barePod(), called(-time.Minute)),
 			verdict{
 				State: evacuation.StateEvicting, Evict: true, LookAgain: long - time.Minute,
-				Message: "Pod web-0 is evicted: no evacuator is registered on it.",
 			},
 		},
 		"whether its evacuator forbids it or not: that counts afterwards": {
@@ -65,7 +63,7 @@ func TestARequestOfTheEvictionAPIIsWithdrawn(t *testing.T) {
 		},
 		"not while the pod terminates": {
 			of(webPod(), called(-time.Hour), terminating),
-			verdict{State: evacuation.StateTerminating, Message: "Pod web-0 terminates."},
+			verdict{State: evacuation.StateTerminating},
 		},
 		"never noted: from the creation": {
 			of(webPod(), turn, created(-time.Minute), finalizers(caller)), moves(long - time.Minute),

@@ -36,7 +36,7 @@ var fatesInDetail = map[string]fate{
 			w.pod("one", "web-0", of("ReplicaSet", "web"), unready)
 			counted(w.budget("web", "web", atLeast(0), 1, 0), 0, 0, 0)
 		},
-		[]string{"one would not be drained: 1 of 1 pod would not leave.", "1 web-0 Evict Blocked PDBExhausted"},
+		[]string{"Blocked", "1 web-0 Evict Blocked PDBExhausted"},
 	},
 	"only pods that are not ready go always": {
 		func(w *world) {
@@ -44,7 +44,7 @@ var fatesInDetail = map[string]fate{
 			w.pod("one", "web-1", of("ReplicaSet", "web"), unready)
 			counted(w.budget("web", "web", atMost(0), 2, 2), 1, 2, 0).Spec.UnhealthyPodEvictionPolicy = new(policyv1.AlwaysAllow)
 		},
-		[]string{"one would not be drained: 1 of 2 pods would not leave.", "1 web-0 Evict Blocked PDBUnsatisfiable", "1 web-1 Evict Leaves -> two"},
+		[]string{"Blocked", "1 web-0 Evict Blocked PDBUnsatisfiable", "1 web-1 Evict Leaves -> two"},
 	},
 	"a budget of a Job that nobody can count allows nothing, whoever leaves": {
 		func(w *world) {
@@ -54,7 +54,7 @@ var fatesInDetail = map[string]fate{
 				{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.SyncFailedReason},
 			}
 		},
-		[]string{"one would not be drained: 1 of 2 pods would not leave.", "1 batch-0 Evict Leaves -> two", "1 batch-1 Evict Blocked PDBExhausted"},
+		[]string{"Blocked", "1 batch-0 Evict Leaves -> two", "1 batch-1 Evict Blocked PDBExhausted"},
 	},
 	"a pod that is not ready costs its budget nothing": {
 		func(w *world) {
@@ -64,8 +64,8 @@ var fatesInDetail = map[string]fate{
 			counted(w.budget("web", "web", atLeast(1), 3, 1), 2, 1, 1)
 		},
 		[]string{
-			"one would be drained: 2 pods leave in 1 wave. 2 replacements fit nowhere.",
-			"1 web-0 Evict Leaves -> 0 nodes fit: all are full.", "1 web-1 Evict Leaves -> 0 nodes fit: all are full.",
+			"Leaves",
+			"1 web-0 Evict Leaves -> -", "1 web-1 Evict Leaves -> -",
 		},
 	},
 	"a pod in place of one that is not ready is no help to its budget": {
@@ -75,7 +75,7 @@ var fatesInDetail = map[string]fate{
 			counted(w.budget("web", "web", atLeast(2), 3, 2), 2, 2, 0)
 		},
 		[]string{
-			"one would not be drained: 1 of 2 pods would not leave.",
+			"Blocked",
 			"1 web-0 Evict MayBeBlocked PDBExhausted -> two", "1 web-1 Evict Blocked PDBExhausted",
 		},
 	},
@@ -84,13 +84,13 @@ var fatesInDetail = map[string]fate{
 			w.World.Nodes[0].Status.Conditions[0].Status = corev1.ConditionFalse
 			db(w, unready)
 		},
-		[]string{"one would be drained: 2 pods leave in 1 wave.", "1 db-0 Evict Leaves -> two", "1 db-1 Evict Leaves -> three"},
+		[]string{"Leaves", "1 db-0 Evict Leaves -> two", "1 db-1 Evict Leaves -> three"},
 	},
 	"a StatefulSet waits for a pod that runs and is not ready": {
 		func(w *world) { db(w, unready) },
 		[]string{
-			"one would be drained: 2 pods leave in 1 wave.",
-			"1 db-0 Evict Leaves -> two", "1 db-1 Evict Leaves -> its StatefulSet makes it when db-0 is ready",
+			"Leaves",
+			"1 db-0 Evict Leaves -> two", "1 db-1 Evict Leaves -> -",
 		},
 	},
 	"a StatefulSet that makes its pods in parallel waits for none": {
@@ -100,8 +100,8 @@ var fatesInDetail = map[string]fate{
 			db(w)
 		},
 		[]string{
-			"one would be drained: 2 pods leave in 1 wave. 2 replacements fit nowhere.",
-			"1 db-0 Evict Leaves -> 0 nodes fit: all are full.", "1 db-1 Evict Leaves -> 0 nodes fit: all are full.",
+			"Leaves",
+			"1 db-0 Evict Leaves -> -", "1 db-1 Evict Leaves -> -",
 		},
 	},
 	"there is room for one more pod of two Deployments": {
@@ -114,7 +114,7 @@ var fatesInDetail = map[string]fate{
 			}
 		},
 		[]string{
-			"one would not be drained: 1 of 2 pods would not leave.",
+			"Blocked",
 			"1 api-0 Surge MayBeBlocked ReplacementUnschedulable -> two", "1 web-0 Surge MayBeBlocked ReplacementUnschedulable",
 		},
 	},
@@ -127,10 +127,10 @@ var fatesInDetail = map[string]fate{
 			w.budget("middle", "middle", atLeast(1), 2, 1)
 		},
 		[]string{
-			"one may not be drained: 2 of 4 pods may not leave. 2 replacements fit nowhere.",
+			"MayBeBlocked",
 			"1 api-0 Evict Leaves -> two", "1 middle-0 Evict MayBeBlocked PDBExhausted -> two",
-			"1 middle-1 Evict MayBeBlocked PDBExhausted -> 0 nodes fit: all are full.",
-			"1 web-0 Evict Leaves -> 0 nodes fit: all are full.",
+			"1 middle-1 Evict MayBeBlocked PDBExhausted -> -",
+			"1 web-0 Evict Leaves -> -",
 		},
 	},
 	"a Job that may not fail once more makes no other pod": {
@@ -139,8 +139,8 @@ var fatesInDetail = map[string]fate{
 			w.Owners.Jobs = []*batchv1.Job{{ObjectMeta: metav1.ObjectMeta{Name: "batch", UID: "Jobbatch"}, Spec: batchv1.JobSpec{BackoffLimit: new(int32(0))}}}
 		},
 		[]string{
-			"one would be drained: 1 pod leaves in 1 wave.",
-			"1 batch-1 Evict Leaves -> Job batch has failed for good then: its backoffLimit is 0",
+			"Leaves",
+			"1 batch-1 Evict Leaves -> -",
 		},
 	},
 	"pods that wait for the scheduler take room, unless it has given them up": {
@@ -153,8 +153,8 @@ var fatesInDetail = map[string]fate{
 			w.replicas("web", "one", "one")
 		},
 		[]string{
-			"one would be drained: 2 pods leave in 1 wave. 1 replacement fits nowhere.",
-			"1 web-0 Evict Leaves -> two", "1 web-1 Evict Leaves -> 0 nodes fit: all are full.",
+			"Leaves",
+			"1 web-0 Evict Leaves -> two", "1 web-1 Evict Leaves -> -",
 		},
 	},
 }

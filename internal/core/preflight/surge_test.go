@@ -24,7 +24,7 @@ var fatesBySurge = map[string]fate{
 			w.budget("web", "web", atMost(0), 2, 2)
 		},
 		[]string{
-			"one would not be drained: 2 of 2 pods would not leave.",
+			"Blocked",
 			"1 api-0 Surge Blocked ReplacementUnschedulable", "1 web-0 Surge Blocked ReplacementUnschedulable",
 		},
 	},
@@ -34,7 +34,7 @@ var fatesBySurge = map[string]fate{
 			w.deployment("api")
 			w.replicas("web", "one")
 		},
-		[]string{"one would be drained: 2 pods leave in 1 wave.", "1 api-0 Surge Leaves -> three", "1 web-0 Evict Leaves -> two"},
+		[]string{"Leaves", "1 api-0 Surge Leaves -> three", "1 web-0 Evict Leaves -> two"},
 	},
 	"whether a replacement fits is unknown": {
 		func(w *world) {
@@ -43,8 +43,8 @@ var fatesBySurge = map[string]fate{
 			w.deployment("web")
 		},
 		[]string{
-			"one may not be drained: nobody knows whether 1 of 1 pod would leave.",
-			"1 web-0 Surge Unknown -> unknown: its scheduler is another one",
+			"Unknown",
+			"1 web-0 Surge Unknown -> -",
 		},
 	},
 	"a deadline deletes a pod whose replacement fits nowhere": {
@@ -54,7 +54,7 @@ var fatesBySurge = map[string]fate{
 			w.replicas("web", "one")
 			w.deployment("web")
 		},
-		[]string{"one would be drained: 1 pod leaves in 1 wave. 1 replacement fits nowhere.", "1 web-0 Delete Leaves -> 0 nodes fit: all are full."},
+		[]string{"Leaves", "1 web-0 Delete Leaves -> -"},
 	},
 	"it waits already for a replacement that the scheduler puts nowhere": {
 		func(w *world) {
@@ -68,7 +68,7 @@ var fatesBySurge = map[string]fate{
 			})
 			w.World.Pods["one"][0].Evacuation = asked
 		},
-		[]string{"one would not be drained: 1 of 1 pod would not leave.", "1 web-0 Surge Blocked ReplacementUnschedulable"},
+		[]string{"Blocked", "1 web-0 Surge Blocked ReplacementUnschedulable"},
 	},
 }
 

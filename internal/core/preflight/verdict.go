@@ -46,7 +46,7 @@ func fateText(f *Forecast) string {
 		if total.Unknown == 0 {
 			return "may not be drained: not all pods are known."
 		}
-		return fmt.Sprintf("may not be drained: nobody knows whether %d of %s would leave.", total.Unknown, leave)
+		return fmt.Sprintf("may not be drained: it is unknown whether %d of %s would leave.", total.Unknown, leave)
 	case OutcomeCompletes:
 		return fmt.Sprintf("would be drained when %s completed by %s.", phrase.Count(total.Complete, "pod has", "pods have"), pronoun(total.Complete))
 	}

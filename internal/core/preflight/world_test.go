@@ -1,8 +1,10 @@
 package preflight_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +20,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/core/preflight"
+	"ebbtide.dev/ebbtide/test/golden"
 )
 
 var morning = time.Date(2026, time.March, 1, 8, 0, 0, 0, time.UTC)
@@ -197,9 +200,11 @@ func (w *world) forecast() preflight.Forecast {
 	return preflight.Of(s)
 }
 
-// told is the forecast in a few lines: the verdict, and what becomes of each pod.
+func TestMain(m *testing.M) { os.Exit(golden.Main(m)) }
+
+// told returns the outcome of a forecast and of each pod. "-" is a replacement without a node.
 func told(f preflight.Forecast) string {
-	lines := []string{f.Verdict}
+	lines := []string{string(f.Outcome)}
 	for _, node := range f.Nodes {
 		for _, p := range node.Pods {
 			line := fmt.Sprintf("%d %s %s %s", p.Wave, p.Name, p.Action, p.Outcome)
@@ -207,7 +212,7 @@ func told(f preflight.Forecast) string {
 				line += " " + string(p.Blocker.Type)
 			}
 			if p.Replacement != nil {
-				line += " -> " + p.Replacement.Node + p.Replacement.Why
+				line += " -> " + cmp.Or(p.Replacement.Node, "-")
 			}
 			lines = append(lines, line)
 		}
@@ -215,9 +220,21 @@ func told(f preflight.Forecast) string {
 	return strings.Join(lines, "\n")
 }
 
+// assertTold compares the outcomes of a forecast, and keeps its messages.
 func assertTold(t *testing.T, f preflight.Forecast, want ...string) {
 	t.Helper()
 	if got := told(f); got != strings.Join(want, "\n") {
 		t.Errorf("forecast is\n%s\nwant\n%s", got, strings.Join(want, "\n"))
+	}
+	golden.Message(t, f.Verdict)
+	for _, node := range f.Nodes {
+		for _, p := range node.Pods {
+			if p.Why != "" {
+				golden.Message(t, string(p.Action), p.Why)
+			}
+			if p.Replacement != nil && p.Replacement.Why != "" {
+				golden.Message(t, "replacement", p.Replacement.Why)
+			}
+		}
 	}
 }
