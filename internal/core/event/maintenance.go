@@ -12,94 +12,89 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
-// maxNames is how many names one message tells.
+// Events with the message of the decision.
+var (
+	InvalidSpec           = warning(v1alpha1.EventInvalidSpec, "Validate").onMaintenance
+	MaintenanceBlocked    = warning(v1alpha1.EventBlocked, "Drain").onMaintenance
+	PodBlocked            = warning(v1alpha1.EventBlocked, "Drain").onPod
+	DrainLabelIgnored     = warning(v1alpha1.EventDrainLabelIgnored, "Drain").onPod
+	OnUpgradeLabelIgnored = warning(v1alpha1.EventOnUpgradeLabelIgnored, "Drain").onPod
+	PastDeadline          = warning(v1alpha1.EventPastDeadline, "Drain").onMaintenance
+)
+
+// maxNames limits the names in a message.
 const maxNames = 3
 
-// StageStarted tells that the controller acts on a new stage.
+// StageStarted reports that the controller acts on a new stage.
 func StageStarted(m *v1alpha1.NodeMaintenance, stage v1alpha1.NodeMaintenanceStage, nodes int) Event {
-	return ofMaintenance(m, corev1.EventTypeNormal, v1alpha1.EventStageStarted, string(stage),
+	return normal(v1alpha1.EventStageStarted, string(stage)).onMaintenance(m,
 		fmt.Sprintf("Stage %s started, nodes: %d.", stage, nodes))
 }
 
-// MaintenanceDrained tells that no pod is left that has to leave.
+// MaintenanceDrained reports that no pod is left that has to leave.
 func MaintenanceDrained(m *v1alpha1.NodeMaintenance, nodes int) Event {
-	return ofMaintenance(m, corev1.EventTypeNormal, v1alpha1.EventDrained, "Drain",
+	return normal(v1alpha1.EventDrained, "Drain").onMaintenance(m,
 		fmt.Sprintf("Every node is drained, nodes: %d.", nodes))
 }
 
-// CompletedByItself tells that stage Complete was set because the node has come back, and
+// CompletedByItself reports that stage Complete was set because the node has come back, and
 // what it shows.
 func CompletedByItself(m *v1alpha1.NodeMaintenance, why string) Event {
-	return ofMaintenance(m, corev1.EventTypeNormal, v1alpha1.EventCompletedByItself, "Complete",
+	return normal(v1alpha1.EventCompletedByItself, "Complete").onMaintenance(m,
 		"Stage Complete was set, as completeWhen asks: "+why)
 }
 
 // NoNodes warns that a maintenance drains nothing because nothing matches.
 func NoNodes(m *v1alpha1.NodeMaintenance) Event {
-	return ofMaintenance(m, corev1.EventTypeWarning, v1alpha1.EventNoNodes, "Drain",
+	return warning(v1alpha1.EventNoNodes, "Drain").onMaintenance(m,
 		"spec.nodeSelector matches no node, so there is nothing to drain.")
 }
 
-// FastForwarded tells that a drain plan is not kept on a node because an older
+// FastForwarded reports that a drain plan is not kept on a node because an older
 // maintenance is further there (KEP-4212).
 func FastForwarded(m *v1alpha1.NodeMaintenance, node, older string) Event {
-	return ofMaintenance(m, corev1.EventTypeWarning, v1alpha1.EventFastForwarded, "Drain",
+	return warning(v1alpha1.EventFastForwarded, "Drain").onMaintenance(m,
 		fmt.Sprintf("On node %s the drain plan is fast-forwarded, because the drain of older %s has come further there and does not go back.", node, older))
-}
-
-// InvalidSpec warns that a maintenance cannot be understood and is not acted on.
-func InvalidSpec(m *v1alpha1.NodeMaintenance, fault string) Event {
-	return ofMaintenance(m, corev1.EventTypeWarning, v1alpha1.EventInvalidSpec, "Validate", fault)
-}
-
-// MaintenanceBlocked warns that something holds a maintenance up.
-func MaintenanceBlocked(m *v1alpha1.NodeMaintenance, why string) Event {
-	return ofMaintenance(m, corev1.EventTypeWarning, v1alpha1.EventBlocked, "Drain", why)
 }
 
 // NodeBlocked warns that something holds a maintenance up on a node.
 func NodeBlocked(node *corev1.Node, maintenance, why string) Event {
-	return ofNode(node, corev1.EventTypeWarning, v1alpha1.EventBlocked, "Drain",
+	return warning(v1alpha1.EventBlocked, "Drain").onNode(node,
 		fmt.Sprintf("NodeMaintenance %s is blocked. %s", maintenance, why))
 }
 
-// PodBlocked warns that a pod does not leave.
-func PodBlocked(pod *corev1.Pod, why string) Event {
-	return ofPod(pod, v1alpha1.EventBlocked, why)
-}
-
-// NodeDrained tells that a node has lost all pods that a maintenance waited for.
+// NodeDrained reports that a node has lost all pods that a maintenance waited for.
 func NodeDrained(node *corev1.Node, maintenance string) Event {
-	return ofNode(node, corev1.EventTypeNormal, v1alpha1.EventNodeDrained, "Drain",
+	return normal(v1alpha1.EventNodeDrained, "Drain").onNode(node,
 		fmt.Sprintf("Drained for %s.", maintenance))
 }
 
-// NodeCordoned tells that a node was made unschedulable.
+// NodeCordoned reports that a node was made unschedulable.
 func NodeCordoned(node *corev1.Node, maintenances []string) Event {
-	return ofNode(node, corev1.EventTypeNormal, v1alpha1.EventNodeCordoned, "Cordon",
+	return normal(v1alpha1.EventNodeCordoned, "Cordon").onNode(node,
 		fmt.Sprintf("Cordoned for %s.", strings.Join(maintenances, ", ")))
 }
 
-// NodeRestored tells that the last maintenance has given a node back as it was.
+// NodeRestored reports that the last maintenance has given a node back as it was.
 func NodeRestored(node *corev1.Node, unschedulable bool) Event {
 	message := "Made schedulable again: no maintenance holds the node any more."
 	if unschedulable {
 		message = "Left cordoned, as it was before the maintenance."
 	}
-	return ofNode(node, corev1.EventTypeNormal, v1alpha1.EventNodeRestored, "Uncordon", message)
+	return normal(v1alpha1.EventNodeRestored, "Uncordon").onNode(node, message)
 }
 
-// NodeUncordoned tells that a completed maintenance made a node schedulable
+// NodeUncordoned reports that a completed maintenance made a node schedulable
 // which it had not cordoned.
 func NodeUncordoned(node *corev1.Node, maintenance string) Event {
-	return ofNode(node, corev1.EventTypeNormal, v1alpha1.EventNodeUncordoned, "Uncordon",
+	return normal(v1alpha1.EventNodeUncordoned, "Uncordon").onNode(node,
 		fmt.Sprintf("Made schedulable, as the completed %s asks.", maintenance))
 }
 
 // LedgerUnreadable warns that nobody knows any more whether a node was
 // schedulable before its maintenance.
 func LedgerUnreadable(node *corev1.Node, fault error) Event {
-	return ofNode(node, corev1.EventTypeWarning, v1alpha1.EventLedgerUnreadable, "Cordon",
+	return warning(v1alpha1.EventLedgerUnreadable, "Cordon").onNode(node,
 		fmt.Sprintf("Annotation %s cannot be read (%v), so what the node was before the maintenance is unknown: it will stay cordoned afterwards. %s",
 			v1alpha1.CordonAnnotation, fault, command.Of("If it may take pods then: kubectl uncordon %s", node.Name)))
 }
@@ -107,53 +102,42 @@ func LedgerUnreadable(node *corev1.Node, fault error) Event {
 // NodeLeftCordoned warns that a node stays cordoned because what it was before
 // the maintenance is unknown.
 func NodeLeftCordoned(node *corev1.Node) Event {
-	return ofNode(node, corev1.EventTypeWarning, v1alpha1.EventNodeLeftCordoned, "Uncordon",
+	return warning(v1alpha1.EventNodeLeftCordoned, "Uncordon").onNode(node,
 		command.Of("Left cordoned, because what the node was before the maintenance is unknown. If it may take pods: kubectl uncordon %s", node.Name))
 }
 
-// ScaleDownAllowed tells that somebody has changed what keeps an autoscaler from a node, which
+// ScaleDownAllowed reports that another client has changed what keeps an autoscaler from a node, which
 // is their wish from then on.
 func ScaleDownAllowed(node *corev1.Node, key string) Event {
-	return ofNode(node, corev1.EventTypeWarning, v1alpha1.EventScaleDownAllowed, "Protect",
+	return warning(v1alpha1.EventScaleDownAllowed, "Protect").onNode(node,
 		command.Of("Somebody has changed or removed annotation %s, so that the node may be removed when it is empty. It is left as it is now, also after the maintenance. To keep the node: kubectl annotate node %s %s=true --overwrite",
 			key, node.Name, key))
 }
 
-// ForeignUncordon warns, on the node, that somebody made a node schedulable that
+// ForeignUncordon warns, on the node, that another client uncordoned a node that
 // is under maintenance.
 func ForeignUncordon(node *corev1.Node, maintenances []string) Event {
-	return ofNode(node, corev1.EventTypeWarning, v1alpha1.EventForeignUncordon, "Cordon",
+	return warning(v1alpha1.EventForeignUncordon, "Cordon").onNode(node,
 		fmt.Sprintf("Somebody made the node schedulable during its maintenance; it is cordoned again for %s.", strings.Join(maintenances, ", ")))
 }
 
 // ForeignUncordonOf is ForeignUncordon on a maintenance of the node.
 func ForeignUncordonOf(m *v1alpha1.NodeMaintenance, node string) Event {
-	return ofMaintenance(m, corev1.EventTypeWarning, v1alpha1.EventForeignUncordon, "Cordon",
+	return warning(v1alpha1.EventForeignUncordon, "Cordon").onMaintenance(m,
 		fmt.Sprintf("Somebody made node %s schedulable during its maintenance; it is cordoned again.", node))
 }
 
 // CancellationForbidden warns that evacuations go on although no maintenance
 // asks for them any more, because their evacuators forbid to cancel them.
 func CancellationForbidden(node *corev1.Node, evacuations []string) Event {
-	return ofNode(node, corev1.EventTypeWarning, v1alpha1.EventCancellationForbidden, "Withdraw",
+	return warning(v1alpha1.EventCancellationForbidden, "Withdraw").onNode(node,
 		fmt.Sprintf("These evacuations are not withdrawn, because their evacuators forbid it: %s.", phrase.Some(evacuations, maxNames)))
 }
 
 // CancellationForbiddenOf is CancellationForbidden on a maintenance that has asked for them.
 func CancellationForbiddenOf(m *v1alpha1.NodeMaintenance, node string, evacuations []string) Event {
-	return ofMaintenance(m, corev1.EventTypeWarning, v1alpha1.EventCancellationForbidden, "Withdraw",
+	return warning(v1alpha1.EventCancellationForbidden, "Withdraw").onMaintenance(m,
 		fmt.Sprintf("These evacuations on node %s are not withdrawn, because their evacuators forbid it: %s.", node, phrase.Some(evacuations, maxNames)))
-}
-
-// DrainLabelIgnored warns that a pod has a drain label that is not understood.
-func DrainLabelIgnored(pod *corev1.Pod, problem string) Event {
-	return ofPod(pod, v1alpha1.EventDrainLabelIgnored, problem)
-}
-
-// OnUpgradeLabelIgnored warns that a pod leaves a node that comes back, because its
-// label is not understood.
-func OnUpgradeLabelIgnored(pod *corev1.Pod, problem string) Event {
-	return ofPod(pod, v1alpha1.EventOnUpgradeLabelIgnored, problem)
 }
 
 // ShortToleration is why a pod that asks to stay on a node does not last there.
@@ -169,7 +153,7 @@ type ShortToleration struct {
 // TolerationTooShort warns that a pod that asks to stay leaves, because it would be
 // deleted while its node is away.
 func TolerationTooShort(pod *corev1.Pod, short ShortToleration) Event {
-	return ofPod(pod, v1alpha1.EventTolerationTooShort, fmt.Sprintf(
+	return warning(v1alpha1.EventTolerationTooShort, "Drain").onPod(pod, fmt.Sprintf(
 		"The pod does not stay on node %s: the node is away for %s in %s, and the pod tolerates taint %s with effect NoExecute for %s only. Give it a toleration with tolerationSeconds %d or more, or without.",
 		pod.Spec.NodeName, short.Needed, short.Maintenance, short.Taint, short.Endured, int64(short.Needed.Seconds())))
 }
@@ -177,7 +161,7 @@ func TolerationTooShort(pod *corev1.Pod, short ShortToleration) Event {
 // TooManyBudgets warns that a pod that asks to stay leaves, because its budgets are
 // too many to be locked.
 func TooManyBudgets(pod *corev1.Pod, why string) Event {
-	return ofPod(pod, v1alpha1.EventTooManyBudgets, fmt.Sprintf("The pod does not stay on node %s: %s", pod.Spec.NodeName, why))
+	return warning(v1alpha1.EventTooManyBudgets, "Drain").onPod(pod, fmt.Sprintf("The pod does not stay on node %s: %s", pod.Spec.NodeName, why))
 }
 
 // LatePod is a pod that is left at a deadline.
@@ -192,7 +176,7 @@ type LatePod struct {
 // DeletedPastDeadline warns, on the pod, that it was deleted past its budgets because of a
 // deadline. It is for the audit.
 func DeletedPastDeadline(pod *corev1.Pod, late LatePod) Event {
-	e := ofPod(pod, v1alpha1.EventPastDeadline, fmt.Sprintf(
+	e := warning(v1alpha1.EventPastDeadline, "Drain").onPod(pod, fmt.Sprintf(
 		"Deleted past its disruption budgets with a grace period of %d s: NodeMaintenance %s wants node %s to be empty by %s.",
 		late.GracePeriodSeconds, late.Maintenance, pod.Spec.NodeName, late.Deadline.UTC().Format(time.RFC3339)))
 	e.Action = "Delete"
@@ -202,49 +186,21 @@ func DeletedPastDeadline(pod *corev1.Pod, late LatePod) Event {
 // PodsDeletedPastDeadline warns, on the node, which of its pods were deleted past their
 // budgets because of a deadline. It is for the audit.
 func PodsDeletedPastDeadline(node *corev1.Node, maintenance string, pods []string) Event {
-	return ofNode(node, corev1.EventTypeWarning, v1alpha1.EventPastDeadline, "Delete",
+	return warning(v1alpha1.EventPastDeadline, "Delete").onNode(node,
 		fmt.Sprintf("Deleted past their disruption budgets for the deadline of NodeMaintenance %s: %s.", maintenance, phrase.Some(pods, maxNames)))
-}
-
-// PastDeadline warns that pods are left at the deadline of a maintenance.
-func PastDeadline(m *v1alpha1.NodeMaintenance, message string) Event {
-	return ofMaintenance(m, corev1.EventTypeWarning, v1alpha1.EventPastDeadline, "Drain", message)
 }
 
 // DeadlineUnconfirmed warns that nothing is deleted for the deadline of a maintenance,
 // because nobody knows whether it is still what it was.
 func DeadlineUnconfirmed(m *v1alpha1.NodeMaintenance, err error) Event {
-	return ofMaintenance(m, corev1.EventTypeWarning, v1alpha1.EventPastDeadline, "Confirm",
+	return warning(v1alpha1.EventPastDeadline, "Confirm").onMaintenance(m,
 		fmt.Sprintf("Nothing is deleted for the deadline, because the API server does not say whether it still holds; it is asked again within a minute: %v", err))
-}
-
-func ofPod(pod *corev1.Pod, reason, message string) Event {
-	return Event{
-		Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
-		Type:      corev1.EventTypeWarning, Reason: reason, Action: "Drain", Message: message,
-	}
-}
-
-func ofMaintenance(m *v1alpha1.NodeMaintenance, kind, reason, action, message string) Event {
-	return Event{
-		Regarding: corev1.ObjectReference{
-			APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "NodeMaintenance", Name: m.Name, UID: m.UID,
-		},
-		Type: kind, Reason: reason, Action: action, Message: message,
-	}
-}
-
-func ofNode(node *corev1.Node, kind, reason, action, message string) Event {
-	return Event{
-		Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID},
-		Type:      kind, Reason: reason, Action: action, Message: message,
-	}
 }
 
 // DecisionFailed warns that Ebbtide cannot decide about a maintenance, nor about those
 // that share nodes with it, because of a defect of its own.
 func DecisionFailed(m *v1alpha1.NodeMaintenance, cause string) Event {
-	return ofMaintenance(m, corev1.EventTypeWarning, v1alpha1.EventDecisionFailed, "Decide",
+	return warning(v1alpha1.EventDecisionFailed, "Decide").onMaintenance(m,
 		fmt.Sprintf("Nothing is done for this maintenance and those that share nodes with it, because of a defect of Ebbtide; "+
 			"please report it with the manager's log: %s", cause))
 }
@@ -252,6 +208,6 @@ func DecisionFailed(m *v1alpha1.NodeMaintenance, cause string) Event {
 // MaintenanceRefused warns that the API server refuses a write to the maintenance
 // itself, so that its status may be old and, if it is a record, its nodes wait.
 func MaintenanceRefused(m *v1alpha1.NodeMaintenance, refusal error) Event {
-	return ofMaintenance(m, corev1.EventTypeWarning, v1alpha1.EventWriteRefused, "Record",
+	return warning(v1alpha1.EventWriteRefused, "Record").onMaintenance(m,
 		fmt.Sprintf("This maintenance could not be written and is tried again within a minute; until then its status is old: %v", refusal))
 }
