@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// slowTry is how long a try keeps the next pod of its budget from trying. The
+	// slowTry is the time for which a try keeps the next pod of its budget from trying. The
 	// API server settles a race for a budget by making the losers wait for half a
 	// second, so that one after the other is much faster than all at once; but
-	// nobody waits for one that has lost such a race to somebody else.
+	// nobody waits for one that has lost such a race to another client.
 	slowTry = 50 * time.Millisecond
 	// maxTries is how many tries for one budget may be under way, slow ones and all.
 	maxTries = 8
@@ -89,7 +89,7 @@ func (q *budgetQueue) open() {
 	clear(q.closed)
 }
 
-// oldest is the next one to try; nil if nobody may.
+// oldest returns the next one to try; nil if nobody may.
 func (q *budgetQueue) oldest() *waitingPod {
 	var first *waitingPod
 	for _, p := range q.waiting {

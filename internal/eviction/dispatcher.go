@@ -45,7 +45,7 @@ type DispatcherOptions struct {
 	// Now is what time it is for locks, in the cluster of the pods, or the earliest that it
 	// may be.
 	Now func() time.Time
-	// LongestLock is how long a lock of a budget may hold; see budget.LockOf. 0 is
+	// LongestLock limits the time of a lock of a budget; see budget.LockOf. 0 is
 	// its default.
 	LongestLock time.Duration
 	// Results counts the answers; see NewResults. Defaults to one that nobody sees.
@@ -151,7 +151,7 @@ type Answer struct {
 	// Outcome is the API server's answer, or that of a lock; nil if nobody was asked,
 	// because it was not the pod's turn.
 	Outcome *evacuation.Outcome
-	// Again is when to call again, unless the pod is woken before; 0 if it will be.
+	// Again is the time at which to call again, unless the pod is woken before; 0 if it will be.
 	Again time.Duration
 }
 
@@ -221,7 +221,7 @@ func (c *Caller) Yield(name types.NamespacedName) { wake(c.yield(c.key(name), c.
 // Forget removes a pod that is not to be evicted any more.
 func (c *Caller) Forget(name types.NamespacedName) { wake(c.forget(c.key(name))) }
 
-// BudgetChanged tells the dispatcher of a disruption budget that came (old is nil),
+// BudgetChanged informs the dispatcher of a disruption budget that came (old is nil),
 // went (now is nil) or changed.
 func (d *Dispatcher) BudgetChanged(old, now *policyv1.PodDisruptionBudget) {
 	key := client.ObjectKeyFromObject(cmp.Or(now, old))
@@ -289,7 +289,7 @@ func (c *Caller) look(ctx context.Context, key podKey, pod *corev1.Pod) (observa
 func (d *Dispatcher) budgets(ctx context.Context, pod *corev1.Pod) ([]*policyv1.PodDisruptionBudget, error) {
 	list := &policyv1.PodDisruptionBudgetList{}
 	// The list is only read, and it is read for every try of every pod. It does not
-	// wait for locks that we write meanwhile: Busy tells of the tries that do not see them.
+	// wait for locks that we write meanwhile: Busy reports the tries that do not see them.
 	err := d.options.Reader.List(ctx, list, client.InNamespace(pod.Namespace), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	if err != nil {
 		return nil, fmt.Errorf("list pod disruption budgets: %w", err)

@@ -56,7 +56,7 @@ func (d *Dispatcher) changes() int {
 }
 
 // waitForLock has a pod wait for the end of a lock, outside of any queue. If the dispatcher was
-// told of a change since before the look that has found the lock, nobody knows
+// told of a change since before the look that has found the lock, it is unknown
 // whether it is still there, and the pod has to look again. It returns who may
 // try in the queue that it leaves.
 func (d *Dispatcher) waitForLock(seen observation, now time.Time) (answer Answer, next []podKey) {
@@ -84,7 +84,7 @@ func (d *Dispatcher) waitForLock(seen observation, now time.Time) (answer Answer
 	return Answer{Outcome: &outcome, Again: p.notBefore.Sub(now)}, next
 }
 
-// lockMoved is told of a budget whose lock may be another one now, or none. It returns
+// lockMoved learns of a budget whose lock may be another one now, or none. It returns
 // those that wait for the one that they have seen and should look again, the oldest
 // first. A lock that was only renewed wakes nobody.
 func (d *Dispatcher) lockMoved(budget types.NamespacedName, lock budgetLock) []podKey {

@@ -43,7 +43,7 @@ func (q *ownerQueues) Push(t item) {
 	q.waiting[t.owner] = append(q.waiting[t.owner], t)
 }
 
-// Touch is told of a pod that waits already.
+// Touch learns of a pod that waits already.
 func (q *ownerQueues) Touch(t item) {
 	at := slices.Index(q.waiting[t.owner], t)
 	if at < 0 || !q.awaited(t) {

@@ -24,7 +24,7 @@ const (
 	// many there are in all for each that is: a webhook that hangs holds up nobody.
 	slowWork = time.Second
 	standIns = 4
-	// unreadPause is how long a pod rests of which something could not be read, or
+	// unreadPause is the time for which a pod rests of which something could not be read, or
 	// that is not there.
 	unreadPause = time.Second
 )
@@ -145,7 +145,7 @@ func (q *Queue) work(ctx context.Context, items workqueue.TypedDelayingInterface
 	}
 }
 
-// Want says which pods the owner wants to be evicted, all of them: those of an
+// Want sets the pods that the owner wants to be evicted, all of them: those of an
 // earlier call that are missing are left alone from now on. No two owners want the same
 // pod. Grace overrides the pods' grace period in seconds; nil leaves it alone.
 func (q *Queue) Want(owner types.NamespacedName, pods []*corev1.Pod, grace *int64) {

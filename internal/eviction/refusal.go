@@ -9,7 +9,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 )
 
-// ReportAfter is how long a refusal has to last before it is worth a write: most
+// ReportAfter is the time for which a refusal has to last before it is worth a write: most
 // pods of a budget wait for less.
 const ReportAfter = time.Second
 
@@ -26,7 +26,7 @@ const (
 	firstPostponedPause, lastPostponedPause = time.Second, evacuation.AttemptInterval
 )
 
-// pause is how long to wait after the nth failure in a row. Jitter is 0 to 1. Whoever
+// pause returns how long to wait after the nth failure in a row. Jitter is 0 to 1. Whoever
 // refuses may say when to come again, within evacuation.LongestPause.
 func pause(outcome evacuation.Outcome, failures int, jitter float64) time.Duration {
 	asked := min(outcome.RetryAfter, evacuation.LongestPause)
@@ -85,7 +85,7 @@ func (c *Caller) Unreported(name types.NamespacedName, status v1alpha1.Evacuatio
 	}
 	refusal, due := p.refusal, p.refused.Add(ReportAfter)
 	if every := evacuation.ReportEvery(status, refusal); every > 0 {
-		// After a restart nobody knows when it was last written.
+		// After a restart it is unknown when it was last written.
 		since := p.reported
 		if since.IsZero() {
 			since = p.refused

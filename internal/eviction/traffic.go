@@ -64,7 +64,7 @@ type try struct {
 	budgets []types.NamespacedName
 }
 
-// answered takes an answer to account: without one, nobody knows when the try ends.
+// answered takes an answer to account: without one, it is unknown when the try ends.
 func (t *try) answered(answer metav1.Status, clock clock.WithDelayedExecution) {
 	if t.traffic == nil || !mayFollow(answer) {
 		return

@@ -11,7 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 )
 
-// safety is how long a pod waits for its budget or for its termination before it
+// safety is the time for which a pod waits for its budget or for its termination before it
 // is tried again without any sign.
 const safety = 30 * time.Second
 
@@ -38,7 +38,7 @@ type waitingPod struct {
 	key   podKey
 	born  time.Time
 	state state
-	// notBefore is when a pod that waits or backs off is tried again anyway.
+	// notBefore is the time at which a pod that waits or backs off is tried again anyway.
 	notBefore time.Time
 	// failures is how often in a row it was refused for other reasons than its budget.
 	failures int
@@ -47,7 +47,7 @@ type waitingPod struct {
 	ready  bool
 	// openings are those of the queue when the turn began.
 	openings int
-	// told is the lock that the refusal tells of, if it tells of one.
+	// told is the lock that the refusal tells of, if it reports one.
 	told budgetLock
 	// refusal is what has to be reported, since when, and when it last was.
 	refusal           evacuation.Refusal
@@ -57,7 +57,7 @@ type waitingPod struct {
 // attempt is what a pod asks with whether it may be evicted.
 type attempt struct {
 	key podKey
-	// born is when the pod was created.
+	// born is the time at which the pod was created.
 	born time.Time
 	// budget is the one that protects the pod; empty if there is none, or not
 	// exactly one.
@@ -237,7 +237,7 @@ func (d *Dispatcher) budgetAllows(budget types.NamespacedName, allowed int32) []
 	return d.release(budget)
 }
 
-// budgetReplaced is told of a budget that is gone or selects other pods, so that nothing
+// budgetReplaced learns of a budget that is gone or selects other pods, so that nothing
 // is known of its pods any more. Neither is of pods that had too many budgets:
 // it may have been one of these. It returns all that should ask again, the
 // oldest first.

@@ -46,7 +46,7 @@ func LeavingPods(leaves func(context.Context, *corev1.Pod, Requests)) handler.Ty
 	return handler.TypedFuncs[*corev1.Pod, reconcile.Request]{
 		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Pod], q Requests) {
 			old, now := e.ObjectOld, e.ObjectNew
-			// A watch that was interrupted tells of another pod of the name as of a change.
+			// A watch that was interrupted reports another pod of the name as of a change.
 			another := now.UID != old.UID
 			if another {
 				leaves(ctx, old, q)
@@ -61,7 +61,7 @@ func LeavingPods(leaves func(context.Context, *corev1.Pod, Requests)) handler.Ty
 
 func deleted(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil }
 
-// Budgets tells the dispatcher of all that becomes of disruption budgets.
+// Budgets informs the dispatcher of all that becomes of disruption budgets.
 func (d *Dispatcher) Budgets() handler.TypedFuncs[*policyv1.PodDisruptionBudget, reconcile.Request] {
 	return handler.TypedFuncs[*policyv1.PodDisruptionBudget, reconcile.Request]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*policyv1.PodDisruptionBudget], _ Requests) {

@@ -31,7 +31,7 @@ const (
 	workers = 32
 	// passTimeout ends a pass whose requests hang.
 	passTimeout = time.Minute
-	// atOnce is when a Machine comes again that needs a worker of its cluster.
+	// atOnce is the time at which a Machine comes again that needs a worker of its cluster.
 	atOnce = time.Millisecond
 	// firstPause is how soon something is tried again that the cache did not show yet.
 	firstPause = time.Second
@@ -118,7 +118,7 @@ func (r *reconciler) Reconcile(ctx context.Context, q request) (controllerResult
 	}
 	if err := r.act(ctx, seen, decision); err != nil {
 		if apierrors.IsAlreadyExists(err) || kube.IsStale(err) {
-			// The cache does not show it yet; its event comes, or it is asked for again.
+			// The cache does not show it yet; its event comes, or it is read again.
 			return controllerResult{RequeueAfter: firstPause}, nil
 		}
 		return controllerResult{}, r.tellRefusal(ctx, seen, decision, err)

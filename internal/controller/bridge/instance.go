@@ -43,7 +43,7 @@ func (k *kinds) instance(ctx context.Context, m *core.Machine) (seen core.Instan
 	return core.Instance{Deleting: object.DeletionTimestamp != nil}, !synced
 }
 
-// metadata is an object of which no more than the metadata is read.
+// metadata returns an object of which at most the metadata is read.
 func metadata(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(kind)

@@ -41,7 +41,7 @@ type kind struct {
 	rule schema.GroupVersionKind
 }
 
-// kindsOf are the kinds of bridges that have Machines.
+// kindsOf returns the kinds of bridges that have Machines.
 func kindsOf(bridges core.Names) (all []kind) {
 	for _, one := range []kind{clusterAPI(), openShift()} {
 		if bridges.Has(one.bridge) {
@@ -127,10 +127,10 @@ func (k *kinds) run(ctx context.Context) error {
 	}
 }
 
-// errNotServed is why a bridge sleeps.
+// errNotServed is the reason why a bridge sleeps.
 var errNotServed = errors.New("its kinds are not served")
 
-// read are the kinds that are read, that of Machines last.
+// read returns the kinds that are read, that of Machines last.
 func (one *kind) read(k *kinds) (all []followed) {
 	if !one.rule.Empty() {
 		all = append(all, followed{one.rule, k.ruleHandler(one)})
@@ -138,7 +138,7 @@ func (one *kind) read(k *kinds) (all []followed) {
 	return append(all, followed{one.around, k.aroundHandler(one)}, followed{one.machine, k.machineHandler(one)})
 }
 
-// followed is a kind and what is told of its objects.
+// followed is a kind and what learns of its objects.
 type followed struct {
 	schema.GroupVersionKind
 	handler toolscache.ResourceEventHandler
@@ -217,7 +217,7 @@ func (k *kinds) synced(gvk schema.GroupVersionKind) bool {
 	return informer != nil && informer.HasSynced()
 }
 
-// of is the kind of a bridge; nil if it is not switched on.
+// of returns the kind of a bridge; nil if it is not switched on.
 func (k *kinds) of(bridge core.Name) *kind {
 	for i := range k.all {
 		if k.all[i].bridge == bridge {

@@ -43,13 +43,13 @@ func newMetrics(registry prometheus.Registerer, all []kind, now func() time.Time
 	return kube.Register(registry, m)
 }
 
-// Describe says what there is.
+// Describe returns what there is.
 func (m *metrics) Describe(all chan<- *prometheus.Desc) {
 	all <- waitingMachines
 	all <- oldestWait
 }
 
-// Collect tells of the Machines that wait now.
+// Collect reports the Machines that wait now.
 func (m *metrics) Collect(all chan<- prometheus.Metric) {
 	counts, oldest := m.waits()
 	for _, bridge := range m.bridges {

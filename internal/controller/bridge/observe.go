@@ -65,7 +65,7 @@ func (r *reconciler) observe(ctx context.Context, q request) (*observed, error) 
 }
 
 // expect remembers under which name a Machine that is being deleted has its maintenance, so
-// that also one wakes it that somebody else has made, and that does not say for whom.
+// that also one wakes it that another client has made, and that does not say for whom.
 func (r *reconciler) expect(q request, machine *unstructured.Unstructured) {
 	name := core.MaintenanceName(q.bridge, q.Namespace, q.Name)
 	if machine == nil || machine.GetDeletionTimestamp() == nil {

@@ -31,7 +31,7 @@ type clusters interface {
 	Release(cluster, user types.NamespacedName)
 }
 
-// share is the cluster that a Machine looks at, or else its namespace. A cluster that hangs
+// share returns the cluster that a Machine looks at, or else its namespace. A cluster that hangs
 // holds up no other; unlike a namespace, it has a slash in its name.
 func (r *reconciler) share(q request) string {
 	if at, _, known := r.watchIndex.Of(q); known {
@@ -56,7 +56,7 @@ func userOf(q request) types.NamespacedName {
 	return types.NamespacedName{Namespace: q.Namespace, Name: foreign + q.Name}
 }
 
-// clusterOf is how the cluster of a Machine is reached: by the Secret of Cluster API's contract.
+// clusterOf returns how the cluster of a Machine is reached: by the Secret of Cluster API's contract.
 func clusterOf(seen *observed) *v1alpha1.Cluster {
 	m := seen.Machine
 	return &v1alpha1.Cluster{

@@ -32,7 +32,7 @@ func (r *reconciler) wake(machines ...request) {
 	}
 }
 
-// sources are the watches of our own kinds and of nodes. Those of bridged kinds begin when
+// sources returns the watches of our own kinds and of nodes. Those of bridged kinds begin when
 // there is a queue, so that none of their events is lost.
 func (r *reconciler) sources(c cache.Cache) []source.TypedSource[request] {
 	return []source.TypedSource[request]{
@@ -183,7 +183,7 @@ func (k *kinds) machines(one *kind, is func(*unstructured.Unstructured) bool, op
 	return all
 }
 
-// objectIn is the object that an event is about.
+// objectIn returns the object that an event is about.
 func objectIn(told any) *unstructured.Unstructured {
 	if missed, ok := told.(toolscache.DeletedFinalStateUnknown); ok {
 		told = missed.Obj
@@ -192,7 +192,7 @@ func objectIn(told any) *unstructured.Unstructured {
 	return object
 }
 
-// held are the Machines of which something may wait for our clock to be trusted: those
+// held returns the Machines of which something may wait for our clock to be trusted: those
 // whose drain has an end.
 func (r *reconciler) held(context.Context) (all []request) {
 	for i := range r.kinds.all {

@@ -40,7 +40,7 @@ func (r *reconciler) evict(ctx context.Context, seen *core.Snapshot, decision co
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=patch;delete
 
-// cleanUp lets go of the object and has it deleted. The finalizers of others hold
+// cleanUp releases the object and has it deleted. The finalizers of others hold
 // it for as long as they like.
 func (r *reconciler) cleanUp(ctx context.Context, e *v1alpha1.Evacuation, decision core.Decision) error {
 	if decision.State == core.StateDone && decision.Delete {

@@ -15,7 +15,7 @@ import (
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=patch
 
 // record writes what has to be in the API before anything else happens. It
-// reports whether to go on: after a change of the spec everything is decided anew.
+// reports whether to go on: after a change of the spec everything is decided again.
 func (r *reconciler) record(ctx context.Context, seen *core.Snapshot, decision core.Decision) (goOn bool, err error) {
 	if decision.Evacuators != nil {
 		changed := seen.Evacuation.DeepCopy()

@@ -20,7 +20,7 @@ type deleter interface {
 	DeleteAllOf(ctx context.Context, object client.Object, options ...client.DeleteAllOfOption) error
 }
 
-// finish lets go of an evacuation whose pod is gone and marks it, in one write. It is
+// finish releases an evacuation whose pod is gone and marks it, in one write. It is
 // deleted with all others that are marked; a new controller finds it by its mark.
 func (r *reconciler) finish(ctx context.Context, e *v1alpha1.Evacuation, decision core.Decision) error {
 	finished := core.Finished(e, decision.DropFinalizers)

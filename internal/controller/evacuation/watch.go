@@ -48,7 +48,7 @@ func sweepLater(q eviction.Requests, namespace string, after time.Duration) {
 	eviction.Add(q, types.NamespacedName{Namespace: namespace}, priorityqueue.AddOpts{Priority: new(cleanPriority), After: after})
 }
 
-// cleanLater asks for the evacuation of a pod that leaves.
+// cleanLater requests the evacuation of a pod that leaves.
 func (r *reconciler) cleanLater(ctx context.Context, pod *corev1.Pod, q eviction.Requests) {
 	key := types.NamespacedName{Namespace: pod.Namespace, Name: core.Name(pod)}
 	// Most pods have no evacuation. One that the cache does not show yet is
@@ -60,7 +60,7 @@ func (r *reconciler) cleanLater(ctx context.Context, pod *corev1.Pod, q eviction
 	eviction.Add(q, key, priorityqueue.AddOpts{Priority: new(cleanPriority), After: cleanAfter(r.known.count.Load())})
 }
 
-// cleanAfter is how long after its pod has left an evacuation is cleaned up, of so many that
+// cleanAfter returns how long after its pod has left an evacuation is cleaned up, of so many that
 // are under way.
 func cleanAfter(underWay int64) time.Duration {
 	return min(cleanDelay+time.Duration(underWay)*cleanShare, longestClean)

@@ -17,10 +17,10 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// errAside is what ends a decision in the middle when somebody else is the controller.
+// errAside is what ends a decision in the middle when another client is the controller.
 var errAside = errors.New("somebody else is the controller of EvictionRequests by now")
 
-// The right to delete Evictions is what clusters such as OpenShift ask for of whoever gives
+// The right to delete Evictions is what clusters such as OpenShift request of whoever gives
 // them owners. Nothing is ever deleted with it.
 // +kubebuilder:rbac:groups=lifecycle.k8s.io,resources=evictions,verbs=create;patch;delete
 // +kubebuilder:rbac:groups=lifecycle.k8s.io,resources=evictionrequests/status;evictions/status,verbs=patch
@@ -60,7 +60,7 @@ type attempt struct {
 	failed map[core.Target]bool
 }
 
-// try makes a write unless somebody else is the controller by now, and returns false if it
+// try makes a write unless another client is the controller by now, and returns false if it
 // came to nothing. That it was decided on old state is no error.
 func (a *attempt) try(ctx context.Context, write func() error) bool {
 	if !a.r.acts() {
@@ -164,7 +164,7 @@ func (r *Reconciler) writeRequest(ctx context.Context, change core.RequestChange
 	return nil
 }
 
-// conditions are those of the controller, as they are applied.
+// conditions returns those of the controller, as they are applied.
 func conditions(all []metav1.Condition) []*metav1ac.ConditionApplyConfiguration {
 	var applied []*metav1ac.ConditionApplyConfiguration
 	for _, c := range all {

@@ -28,7 +28,7 @@ const (
 	maxRequests = 50
 )
 
-// API is what has to be served.
+// API returns what has to be served.
 func API() kube.ServedAPI {
 	return kube.ServedAPI{
 		GroupVersion: schema.GroupVersion{Group: lifecyclev1alpha1.GroupName, Version: "v1alpha1"},

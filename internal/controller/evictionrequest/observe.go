@@ -55,7 +55,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (cor
 	return seen, nil
 }
 
-// names are those of all targets, each once.
+// names returns those of all targets, each once.
 func names(seen *core.Snapshot) []string {
 	var all []string
 	for _, target := range targets(seen) {

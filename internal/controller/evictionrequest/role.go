@@ -102,7 +102,7 @@ func (r *Role) onActive(ctx context.Context, wake func(context.Context)) {
 	})
 }
 
-// OnActive is for who acts only while Ebbtide is the controller; see onActive.
+// OnActive returns for who acts only while Ebbtide is the controller; see onActive.
 func (r *Role) OnActive(ctx context.Context, wake func(context.Context)) { r.onActive(ctx, wake) }
 
 // run decides about the role while the API is served.
@@ -212,7 +212,7 @@ func (r *Role) become(ctx context.Context, s core.Situation) {
 	}
 }
 
-// levelOf is the verbosity at which a role is told of: where there is no API nobody is told.
+// levelOf returns the verbosity at which a role is told of: where there is no API nobody is told.
 func levelOf(state core.State) int {
 	if state == core.StateNotServed || state == core.StateOff {
 		return 1

@@ -67,7 +67,7 @@ func ofObject[T client.Object](_ context.Context, object T) []reconcile.Request 
 	return all
 }
 
-// podHandler asks for what concerns a pod that is gone or has ended. Most pods concern nobody.
+// podHandler requests what concerns a pod that is gone or has ended. Most pods concern nobody.
 func (r *Reconciler) podHandler() handler.TypedFuncs[*corev1.Pod, reconcile.Request] {
 	return handler.TypedFuncs[*corev1.Pod, reconcile.Request]{
 		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Pod], q queue) {

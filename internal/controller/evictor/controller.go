@@ -1,6 +1,6 @@
 // Package evictor translates Evictions of lifecycle.k8s.io into Evacuations, for Ebbtide's two
 // responders: imperative-eviction.k8s.io/evictor, while Ebbtide is the controller there, and
-// ebbtide.dev/deployment-surge. While a responder is active it asks for the pod's Evacuation,
+// ebbtide.dev/deployment-surge. While a responder is active it requests the pod's Evacuation,
 // copies its progress to the Eviction, and withdraws afterwards. core/evictionrequest decides.
 package evictor
 

@@ -37,7 +37,7 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName, resp
 	seen := &core.ResponseSnapshot{Now: r.now(), Eviction: e, Responder: responder}
 	seen.Clock, seen.ClockSkewed = r.clock()
 	seen.Fresh = r.began.Left(time.Now(), evacuation.Lenience)
-	// The cache may be behind, and nobody is told that a pod is gone which is not.
+	// The cache may be behind, and nobody learns that a pod is gone which is not.
 	for _, reader := range []client.Reader{r.client, r.live} {
 		var err error
 		if seen.Pod, err = podOf(ctx, reader, key.Namespace, target); err != nil {

@@ -29,7 +29,7 @@ func (r *reconciler) sources(c cache.Cache, onActive func(context.Context, func(
 	}
 }
 
-// ofPod asks for the Evictions of a pod that leaves. Most pods have none.
+// ofPod requests the Evictions of a pod that leaves. Most pods have none.
 func (r *reconciler) ofPod(ctx context.Context, pod *corev1.Pod, q eviction.Requests) {
 	list := &lifecyclev1alpha1.EvictionList{}
 	err := r.client.List(ctx, list, client.InNamespace(pod.Namespace), client.MatchingFields{kube.EvictionPodField: string(pod.UID)},

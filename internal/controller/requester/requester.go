@@ -25,7 +25,7 @@ import (
 const (
 	// workers is how many requests are worked on at the same time.
 	workers = 16
-	// trustedFor is how long nobody is asked after nobody has answered.
+	// trustedFor is the time for which no pod is requested after a request was not answered.
 	trustedFor = time.Hour
 )
 
@@ -53,22 +53,22 @@ type Requester struct {
 	watching bool
 	// since is from when on that is so.
 	since time.Time
-	// answered is when somebody has answered a request last, unanswered when one was
+	// answered is the time at which somebody has answered a request last, unanswered when one was
 	// withdrawn because nobody had.
 	answered, unanswered time.Time
 	// changed is told which node is concerned, empty is all, and whether that is urgent.
 	changed []func(node string, urgent bool)
-	// gone is since when pods of requests have been seen to be gone.
+	// gone is the time since which pods of requests have been seen to be gone.
 	gone map[item]time.Time
 }
 
-// item is a pod, and the request of ours for it. One that is made anew is another.
+// item is a pod, and the request of ours for it. One that is made again is another.
 type item struct {
 	types.NamespacedName
 	UID types.UID
 }
 
-// share is its namespace.
+// share returns its namespace.
 func (i item) share() string { return i.Namespace }
 
 // Add has a Requester run while the API is served.
@@ -94,7 +94,7 @@ func (r *Requester) OnChange(changed func(node string, urgent bool)) {
 	r.changed = append(r.changed, changed)
 }
 
-// tellAll has everything looked at anew.
+// tellAll has everything looked at again.
 func (r *Requester) tellAll() {
 	r.tell("", true)
 }
@@ -118,7 +118,7 @@ func (r *Requester) watch(watching bool) {
 	}
 }
 
-// State is what is known now.
+// State returns what is known now.
 func (r *Requester) State() core.Availability {
 	served, known := r.asked()
 	r.mu.Lock()

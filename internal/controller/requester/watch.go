@@ -19,7 +19,7 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[item]
 
-// sources are what there is to see. The last one begins when the first ones have been read.
+// sources returns what there is to see. The last one begins when the first ones have been read.
 func (r *Requester) sources(c cache.Cache) []source.TypedSource[item] {
 	return []source.TypedSource[item]{
 		source.TypedKind(c, &lifecyclev1alpha1.EvictionRequest{}, handler.TypedFuncs[*lifecyclev1alpha1.EvictionRequest, item]{
@@ -93,7 +93,7 @@ func (r *Requester) requestMatters(ctx context.Context, old, now *lifecyclev1alp
 	}
 }
 
-// evictionMatters tells of what has come of the requests for a pod.
+// evictionMatters reports what has come of the requests for a pod.
 func (r *Requester) evictionMatters(ctx context.Context, e *lifecyclev1alpha1.Eviction) {
 	target, named := core.EvictionTarget(e)
 	if !named || e.Labels[v1alpha1.NodeMaintenanceRequester] == "" {
@@ -104,7 +104,7 @@ func (r *Requester) evictionMatters(ctx context.Context, e *lifecyclev1alpha1.Ev
 	}
 }
 
-// nodeOf is the node of a pod; empty if it has none or is gone.
+// nodeOf returns the node of a pod; empty if it has none or is gone.
 func (r *Requester) nodeOf(ctx context.Context, namespace, name string) string {
 	pod := &corev1.Pod{}
 	if err := r.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, pod, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {

@@ -28,7 +28,7 @@ func (r *reconciler) act(ctx context.Context, it item, decision core.Decision) e
 	return errors.Join(failed...)
 }
 
-// podsOfMoves are the pods that moves write.
+// podsOfMoves returns the pods that moves write.
 func podsOfMoves(moves []core.Move) []client.Object {
 	var pods []client.Object
 	for _, move := range moves {

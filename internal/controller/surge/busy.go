@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// pausePerPod is how long a Deployment is left alone after an event, for each of
+	// pausePerPod is the time for which a Deployment is left alone after an event, for each of
 	// its pods: to look at one takes about a tenth of it. Without that, pods that
 	// change all the time would have a large Deployment looked at without end.
 	pausePerPod = 200 * time.Microsecond
@@ -43,7 +43,7 @@ func (b *busy) with(uid types.UID) (item, bool) {
 	return it, found
 }
 
-// none tells whether nobody is busy.
+// none reports whether nobody is busy.
 func (b *busy) none() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -64,7 +64,7 @@ func (b *busy) note(uid types.UID, it item) {
 	}
 }
 
-// observed says how many pods there are to look at.
+// observed returns how many pods there are to look at.
 func (b *busy) observed(it item, pods int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -73,7 +73,7 @@ func (b *busy) observed(it item, pods int) {
 	}
 }
 
-// pause is how long after an event an item is looked at.
+// pause returns how long after an event an item is looked at.
 func (b *busy) pause(it item) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -44,7 +44,7 @@ type item struct {
 	uid types.UID
 }
 
-// share is its namespace.
+// share returns its namespace.
 func (it item) share() string { return it.Namespace }
 
 type reconciler struct {

@@ -82,7 +82,7 @@ func (e *endpoints) drop(uid types.UID, key types.NamespacedName) {
 	}
 }
 
-// podsOf are the pods that an EndpointSlice sends requests to.
+// podsOf returns the pods that an EndpointSlice sends requests to.
 func podsOf(s *discoveryv1.EndpointSlice) map[types.UID]client.ObjectKey {
 	pods := map[types.UID]client.ObjectKey{}
 	if s == nil {

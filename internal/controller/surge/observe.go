@@ -103,7 +103,7 @@ func podOf(e *v1alpha1.Evacuation) types.NamespacedName {
 	return types.NamespacedName{Namespace: e.Namespace, Name: e.Spec.PodRef.Name}
 }
 
-// deploymentOf is the Deployment that a pod belongs to or was detached from.
+// deploymentOf returns the Deployment that a pod belongs to or was detached from.
 func deploymentOf(ctx context.Context, reader client.Reader, pod *corev1.Pod) (item, error) {
 	if named, ok := core.DeploymentOf(pod); ok {
 		return itemOf(pod.Namespace, named), nil
@@ -134,7 +134,7 @@ func (r *reconciler) deployment(ctx context.Context, it item) (*appsv1.Deploymen
 	return deployment, nil
 }
 
-// annotated are the pods that carry an annotation of ours for the Deployment.
+// annotated returns the pods that carry an annotation of ours for the Deployment.
 func (r *reconciler) annotated(ctx context.Context, it item) ([]*corev1.Pod, error) {
 	list := &corev1.PodList{}
 	err := r.client.List(ctx, list, client.InNamespace(it.Namespace), client.MatchingFields{kube.PodSurgeField: string(it.uid)},
@@ -151,7 +151,7 @@ func (r *reconciler) annotated(ctx context.Context, it item) ([]*corev1.Pod, err
 	return pods, nil
 }
 
-// replicaSets are the Deployment's, and those that its detached pods came from
+// replicaSets returns the Deployment's, and those that its detached pods came from
 // even if it has lost them.
 func (r *reconciler) replicaSets(ctx context.Context, it item, detached []*corev1.Pod) ([]*appsv1.ReplicaSet, error) {
 	list := &appsv1.ReplicaSetList{}
@@ -186,7 +186,7 @@ func (r *reconciler) replicaSets(ctx context.Context, it item, detached []*corev
 	return sets, nil
 }
 
-// pods are those of the ReplicaSets, and those with an annotation of ours.
+// pods returns those of the ReplicaSets, and those with an annotation of ours.
 func (r *reconciler) pods(ctx context.Context, sets []*appsv1.ReplicaSet, annotated []*corev1.Pod) ([]*corev1.Pod, error) {
 	pods := annotated
 	known := map[types.UID]bool{}

@@ -73,7 +73,7 @@ func (r *reconciler) ofEvacuation(ctx context.Context, e *v1alpha1.Evacuation) (
 	return item{NamespacedName: client.ObjectKeyFromObject(e)}, ours
 }
 
-// held are the Deployments of which something may wait for our clock to be trusted.
+// held returns the Deployments of which something may wait for our clock to be trusted.
 func (r *reconciler) held(ctx context.Context) []item {
 	var list v1alpha1.EvacuationList
 	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {

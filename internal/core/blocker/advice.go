@@ -12,7 +12,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/command"
 )
 
-// advise says what has a budget let the pod go that it refuses. The pod goes once
+// advise returns what has a budget let the pod go that it refuses. The pod goes once
 // that is done, whatever else is as it is.
 func advise(pod *corev1.Pod, b *policyv1.PodDisruptionBudget, never bool) string {
 	switch {
@@ -37,7 +37,7 @@ func unready(pod *corev1.Pod) bool {
 	return false
 }
 
-// loosen is the smallest change that lets a budget allow one disruption. Replicas
+// loosen returns the smallest change that lets a budget allow one disruption. Replicas
 // are no help to one that forbids every disruption.
 func loosen(pod *corev1.Pod, b *policyv1.PodDisruptionBudget) string {
 	expected, floor := b.Status.ExpectedPods, b.Spec.MinAvailable
@@ -73,7 +73,7 @@ func patch(b *policyv1.PodDisruptionBudget, spec string) string {
 	return command.Of("kubectl -n %s patch poddisruptionbudget %s --type=merge -p %s", b.Namespace, b.Name, command.Quote(`{"spec":{`+spec+"}}"))
 }
 
-// SeePods says how to find out which pods of a budget are not ready.
+// SeePods returns how to find out which pods of a budget are not ready.
 func SeePods(b *policyv1.PodDisruptionBudget) string {
 	const see = "It opens as soon as more of its pods are ready. See which are not: "
 	if s := b.Spec.Selector; s != nil && len(s.MatchLabels)+len(s.MatchExpressions) > 0 {

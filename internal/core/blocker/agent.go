@@ -22,7 +22,7 @@ type Agent struct {
 	Node *corev1.Node
 	// Namespace is Ebbtide's.
 	Namespace string
-	// Since is since when it does not answer.
+	// Since is the time since which it does not answer.
 	Since time.Time
 	// Dir is the folder of manifests, as the agent has named it.
 	Dir string
@@ -42,7 +42,7 @@ func (a Agent) Down() v1alpha1.Blocker {
 	return b
 }
 
-// Message says what is the matter, with the line that helps if pods are kept away.
+// Message returns what is the matter, with the line that helps if pods are kept away.
 func (a Agent) Message() string {
 	since := a.Since.UTC().Format("15:04:05 MST")
 	if a.Held == 0 {
@@ -52,7 +52,7 @@ func (a Agent) Message() string {
 		a.Node.Name, phrase.Count(a.Held, "static pod"), since, BringBack(a.Dir))
 }
 
-// BringBack is the line of a shell that brings back, on their node, the static pods that
+// BringBack returns the line of a shell that brings back, on their node, the static pods that
 // an agent keeps away, given the folder that it says it works on.
 func BringBack(dir string) string {
 	return command.Of(`for f in %[1]s/.*.ebbtide-held; do b=${f##*/.}; mv -n "$f" "%[1]s/${b%%.ebbtide-held}"; done`, command.Folder(dir, "STATIC_POD_PATH"))
@@ -74,7 +74,7 @@ func AgentWorks(node *corev1.Node, pod v1alpha1.StaticPod) v1alpha1.Blocker {
 	return b
 }
 
-// Unmanageable says why an agent leaves a static pod on its node, in the agent's words.
+// Unmanageable returns why an agent leaves a static pod on its node, in the agent's words.
 func Unmanageable(pod *corev1.Pod, said v1alpha1.StaticPod) v1alpha1.Blocker {
 	b := v1alpha1.Blocker{Type: v1alpha1.RetainedNoEvacuator, Object: ofPod(pod), PodCount: 1}
 	b.Message = fmt.Sprintf("The agent of %s cannot take the pod down", pod.Spec.NodeName)

@@ -25,7 +25,7 @@ type Facts struct {
 	Pod *corev1.Pod
 	// Node is the pod's node.
 	Node *corev1.Node
-	// DrainStarted is when the drain of the node began; a pod created later came
+	// DrainStarted is the time at which the drain of the node began; a pod created later came
 	// back. Zero if unknown.
 	DrainStarted time.Time
 	// Evacuation is the pod's Evacuation, nil if there is none yet.
@@ -34,7 +34,7 @@ type Facts struct {
 	// requests for it; nil if there is none.
 	Request  *lifecyclev1alpha1.EvictionRequest
 	Eviction *lifecyclev1alpha1.Eviction
-	// Waits is why the pod waits to be asked by an EvictionRequest; empty if it does not.
+	// Waits is the reason why the pod waits to be asked by an EvictionRequest; empty if it does not.
 	Waits string
 	// Treatment is how the drain treats the pod.
 	Treatment drainrule.Treatment

@@ -39,7 +39,7 @@ func refusedByLock(f *Facts, answer string) v1alpha1.Blocker {
 	return b
 }
 
-// Unlock says how the lock of a budget goes, with the command that helps.
+// Unlock returns how the lock of a budget goes, with the command that helps.
 func Unlock(b *policyv1.PodDisruptionBudget, hold budget.Hold) string {
 	maintenance, node, drain := hold.Drain()
 	switch {

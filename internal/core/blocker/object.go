@@ -12,8 +12,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// ObjectText is how people read what blocks: kind/namespace/name, or kind/name if
-// it has no namespace. It is empty if nobody knows what blocks.
+// ObjectText returns how people read what blocks: kind/namespace/name, or kind/name if
+// it has no namespace. It is empty if it is unknown what blocks.
 func ObjectText(o v1alpha1.BlockerObject) string {
 	if o.Namespace == "" {
 		return strings.Trim(o.Kind+"/"+o.Name, "/")
@@ -21,7 +21,7 @@ func ObjectText(o v1alpha1.BlockerObject) string {
 	return o.Kind + "/" + o.Namespace + "/" + o.Name
 }
 
-// Explain says what blocks, why, and what would help.
+// Explain returns what blocks, why, and what would help.
 func Explain(b v1alpha1.Blocker) string {
 	text := strings.TrimSuffix(b.Message, ".") + ". " + b.Suggestion
 	if object := ObjectText(b.Object); object != "" {

@@ -8,7 +8,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// Retained says why a pod stays on its node on purpose, and what would have it leave.
+// Retained returns why a pod stays on its node on purpose, and what would have it leave.
 // Rule is the MachineDrainRule that has skipped it, if one has.
 func Retained(why v1alpha1.BlockerType, pod *corev1.Pod, rule v1alpha1.BlockerObject) v1alpha1.Blocker {
 	b := v1alpha1.Blocker{Type: why, Object: ofOwner(pod), PodCount: 1}
@@ -80,7 +80,7 @@ func fits(why v1alpha1.BlockerType, pod *corev1.Pod) bool {
 	return why == v1alpha1.RetainedDrainRule
 }
 
-// deeper returns true if pods of a type are below the depth to which a maintenance drains.
+// deeper reports whether pods of a type are below the depth to which a maintenance drains.
 func deeper(podType, depth v1alpha1.PodType) bool {
 	order := map[v1alpha1.PodType]int{v1alpha1.PodTypeDefault: 0, v1alpha1.PodTypeDaemonSet: 1, v1alpha1.PodTypeStatic: 2}
 	if depth == "" {

@@ -11,7 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/command"
 )
 
-// GraceSlack is how long after its deadline a terminating pod is still thought
+// GraceSlack is the time for which after its deadline a terminating pod is still thought
 // to be on its way out: a kubelet needs a moment to say that it is gone.
 const GraceSlack = 10 * time.Second
 

@@ -8,7 +8,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/command"
 )
 
-// unclear explains a pod that waits because nobody knows how to treat it. One
+// unclear explains a pod that waits because it is unknown how to treat it. One
 // that somebody evacuates already does not wait for that.
 func unclear(f *Facts) (v1alpha1.Blocker, bool) {
 	if f.Treatment.Cause == "" || f.Evacuation != nil {

@@ -18,7 +18,7 @@ const maxWords = 800
 
 // Refusal is a write of ours that the API server refuses.
 type Refusal struct {
-	// Since is when it was first refused, Again when it is tried again.
+	// Since is the time at which it was first refused, Again when it is tried again.
 	Since, Again time.Time
 	// Message is what the API server said.
 	Message string
@@ -42,7 +42,7 @@ func DeletionRefused(pod *corev1.Pod, r Refusal) v1alpha1.Blocker {
 }
 
 // WithdrawalRefused explains an Evacuation or EvictionRequest that goes on although no
-// maintenance asks for it any more.
+// maintenance requests it any more.
 func WithdrawalRefused(kind string, object metav1.Object, r Refusal) v1alpha1.Blocker {
 	b := one(v1alpha1.BlockerWithdrawalRefused, v1alpha1.BlockerObject{
 		APIVersion: "v1", Kind: "Namespace", Name: object.GetNamespace(),
@@ -78,7 +78,7 @@ func writers(kind string) string {
 	return fmt.Sprintf("Let Ebbtide write %s. Who may refuse: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies", kind)
 }
 
-// tell says what is refused, in the API server's words, and when it is tried again.
+// tell returns what is refused, in the API server's words, and when it is tried again.
 func (r Refusal) tell(what string) string {
 	return fmt.Sprintf("%s is refused: %s. It is tried again at %s.",
 		what, strings.TrimRight(excerpt.Of(r.Message, maxWords), ". "), metav1.NewTime(r.Again).UTC().Format("15:04:05 MST"))

@@ -13,7 +13,7 @@ import (
 // drain; only its key counts.
 const excludedBecause = "drained by Ebbtide"
 
-// Change is a Machine with a step done now; nil if there is nothing to change, as where somebody
+// Change returns a Machine with a step done now; nil if there is nothing to change, as where somebody
 // else has the hook of our name.
 //
 // Errors: the Machine is none, such as one whose hooks are no list.

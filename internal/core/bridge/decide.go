@@ -47,13 +47,13 @@ type Snapshot struct {
 type Instance struct {
 	// Gone is true if there is none any more, Deleting if it is being deleted.
 	Gone, Deleting bool
-	// Unread is why neither is known; empty if it is.
+	// Unread is the reason why neither is known; empty if it is.
 	Unread string
 }
 
 // Remote is how a drain in another cluster goes.
 type Remote struct {
-	// Problem is why nothing is known of it; empty if it is.
+	// Problem is the reason why nothing is known of it; empty if it is.
 	Problem string
 	// Done is true if no pod is waited for, or the node is gone; Left are those that are.
 	Done bool
@@ -99,11 +99,11 @@ type Decision struct {
 	Said *event.Event
 	// Condition is to be on the Machine; nil if that is so, or nothing is said there.
 	Condition *metav1.Condition
-	// RequeueAfter is when to decide again at the latest; 0 is never.
+	// RequeueAfter is the time at which to decide again at the latest; 0 is never.
 	RequeueAfter time.Duration
 }
 
-// Decide says what becomes of one Machine.
+// Decide returns what becomes of one Machine.
 func Decide(s Snapshot) Decision {
 	d := s.decide()
 	d.Condition = s.condition(d)
@@ -120,7 +120,7 @@ func Decide(s Snapshot) Decision {
 	return d
 }
 
-// over is why nothing runs on the node any more, or soon nothing will; empty if something may.
+// over returns why nothing runs on the node any more, or soon nothing will; empty if something may.
 // Cluster API drains neither.
 func (s Snapshot) over() string {
 	of := s.Machine.Infrastructure
@@ -219,7 +219,7 @@ func (s Snapshot) beforeDeletion() Decision {
 	return Decision{}
 }
 
-// needless is why the controller of the Machine does not ask hooks, or nobody is to drain.
+// needless returns why the controller of the Machine does not ask hooks, or nobody is to drain.
 func (s Snapshot) needless() string {
 	m := s.Machine
 	switch {
@@ -240,7 +240,7 @@ func (s Snapshot) needless() string {
 	return ""
 }
 
-// waiting is what happens while the Machine's controller waits for our hook.
+// waiting returns what happens while the Machine's controller waits for our hook.
 func (s Snapshot) waiting() Decision {
 	m := s.Machine
 	over, after := s.timeout()
@@ -260,7 +260,7 @@ func (s Snapshot) waiting() Decision {
 	return d
 }
 
-// timeout is whether the time for the drain is over, and when it will be.
+// timeout reports whether the time for the drain is over, and when it will be.
 func (s Snapshot) timeout() (over bool, after time.Duration) {
 	m := s.Machine
 	if m.DrainTimeout == 0 || m.DrainStart.IsZero() || s.ClockSkewed {
@@ -296,7 +296,7 @@ func (s Snapshot) ruled() Decision {
 	return d
 }
 
-// maintained is what happens while there is a NodeMaintenance of this name.
+// maintained returns what happens while there is a NodeMaintenance of this name.
 func (s Snapshot) maintained() Decision {
 	maintenance, node := s.Maintenance, s.Machine.Node
 	switch {
@@ -319,7 +319,7 @@ func (s Snapshot) maintained() Decision {
 		node, s.Machine.Ref.Namespace, s.Machine.Ref.Name, maintenance.Name, phrase.Count(pods, "pod")))
 }
 
-// elsewhere is what happens for a node of another cluster.
+// elsewhere returns what happens for a node of another cluster.
 func (s Snapshot) elsewhere() Decision {
 	m := s.Machine
 	d := Decision{Remote: true}

@@ -37,7 +37,7 @@ const (
 	openShiftOwnerKind      = "MachineSet"
 )
 
-// Hook is one of somebody else.
+// Hook is one of another client.
 type Hook struct{ Name, Owner string }
 
 // Machine is what is read of a Machine of another controller.
@@ -58,7 +58,7 @@ type Machine struct {
 	// Hooked is true while our hook is on it, Others are the pre-drain hooks of others.
 	Hooked bool
 	Others []Hook
-	// Taken is true if somebody else has the hook of our name: it is one of Others then, and
+	// Taken is true if another client has the hook of our name: it is one of Others then, and
 	// none of ours can be put on.
 	Taken bool
 	// Excluded is the annotation by which somebody wants it not to be drained; else empty.
@@ -67,9 +67,9 @@ type Machine struct {
 	// says that it does, if that comes after them.
 	Waits     bool
 	LaterStep string
-	// WaitsSince is since when it waits; zero if it does not say.
+	// WaitsSince is the time since which it waits; zero if it does not say.
 	WaitsSince time.Time
-	// DrainStart is when its drain began; zero if it has not, and for OpenShift.
+	// DrainStart is the time at which its drain began; zero if it has not, and for OpenShift.
 	DrainStart time.Time
 	// DrainTimeout is for how long it may be drained; 0 is forever.
 	DrainTimeout time.Duration
@@ -133,7 +133,7 @@ func text(object *unstructured.Unstructured, path ...string) string {
 	return value
 }
 
-// waitsReason is why a Machine of Cluster API is still there while it waits for hooks.
+// waitsReason is the reason why a Machine of Cluster API is still there while it waits for hooks.
 const waitsReason = "WaitingForPreDrainHook"
 
 // goneReasons are of condition InfrastructureReady while the object of the infrastructure is
@@ -190,7 +190,7 @@ func timeOf(text string) time.Time {
 	return at
 }
 
-// reasonOf is the reason of a condition that has this status; empty if it has another one.
+// reasonOf returns the reason of a condition that has this status; empty if it has another one.
 func reasonOf(object *unstructured.Unstructured, kind, status string) string {
 	one := conditionOf(object, kind)
 	if one["status"] != status {
@@ -210,7 +210,7 @@ func condition(object *unstructured.Unstructured, kind string) *metav1.Condition
 	return c
 }
 
-// conditionOf are the fields of a condition, which must not be changed; nil if there is none.
+// conditionOf returns the fields of a condition, which must not be changed; nil if there is none.
 func conditionOf(object *unstructured.Unstructured, kind string) map[string]any {
 	field, _, _ := unstructured.NestedFieldNoCopy(object.Object, "status", "conditions")
 	conditions, _ := field.([]any)
@@ -250,7 +250,7 @@ func (m *Machine) readOpenShift(object *unstructured.Unstructured) {
 	}
 }
 
-// IsNode says whether a node of this cluster is that of a Machine. The name is not enough:
+// IsNode reports whether a node of this cluster is that of a Machine. The name is not enough:
 // Machines can be of another cluster, and their authors may choose names. So the node itself
 // has to say so, as it does when its Machine's controller reaches it.
 func (m *Machine) IsNode(node *corev1.Node) bool {
@@ -264,7 +264,7 @@ func (m *Machine) IsNode(node *corev1.Node) bool {
 		node.Annotations[nodeNamespaceAnnotation] == m.Ref.Namespace
 }
 
-// NodeOf is the Machine that a node of this cluster says it is of.
+// NodeOf returns the Machine that a node of this cluster says it is of.
 func NodeOf(node *corev1.Node) (bridge Name, namespace, name string) {
 	if name = node.Annotations[nodeMachineAnnotation]; name != "" {
 		return ClusterAPI, node.Annotations[nodeNamespaceAnnotation], name

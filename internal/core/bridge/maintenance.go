@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// longestName is how long the name of an object may be.
+	// longestName is the longest name of an object.
 	longestName = 253
 	// hashLength is how many digits of a hash end a name that would be longer.
 	hashLength = 32
@@ -43,7 +43,7 @@ func FormerName(namespace, name string) string {
 	return strings.TrimRight(plain[:min(len(plain), longestName-len(sum))], "-.") + sum
 }
 
-// MachineOf is the namespace and name of the Machine for which a NodeMaintenance or a copy
+// MachineOf returns the namespace and name of the Machine for which a NodeMaintenance or a copy
 // of a rule was made.
 func MachineOf(object metav1.Object) (bridge Name, namespace, name string) {
 	bridge = Name(object.GetLabels()[v1alpha1.BridgeLabel])
@@ -68,7 +68,7 @@ func Paused(maintenance *v1alpha1.NodeMaintenance) bool {
 	return OfMachine(maintenance) && maintenance.Annotations[v1alpha1.BridgePausedAnnotation] == "true"
 }
 
-// paused is a NodeMaintenance as it is to be; nil if it is so.
+// paused returns a NodeMaintenance as it is to be; nil if it is so.
 func paused(maintenance *v1alpha1.NodeMaintenance, wanted bool) *v1alpha1.NodeMaintenance {
 	if Paused(maintenance) == wanted {
 		return nil
@@ -136,7 +136,7 @@ func NodeUnder(maintenance *v1alpha1.NodeMaintenance) string {
 	return field.Values[0]
 }
 
-// left is how many pods are to leave, as far as the maintenance has said.
+// left returns how many pods are to leave, as far as the maintenance has said.
 func left(maintenance *v1alpha1.NodeMaintenance) (pods int32, said bool) {
 	for i := range maintenance.Status.NodeStatuses {
 		status := &maintenance.Status.NodeStatuses[i]
@@ -146,7 +146,7 @@ func left(maintenance *v1alpha1.NodeMaintenance) (pods int32, said bool) {
 	return pods, said
 }
 
-// drained is true when the maintenance says so of what is asked for now.
+// drained is true when the maintenance says so of what is requested now.
 func drained(maintenance *v1alpha1.NodeMaintenance) bool {
 	for i := range maintenance.Status.Conditions {
 		c := &maintenance.Status.Conditions[i]

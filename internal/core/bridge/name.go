@@ -41,5 +41,5 @@ func ParseNames(text string) (Names, error) {
 	return slices.DeleteFunc(slices.Clone(names), func(n Name) bool { return !slices.Contains(asked, n) }), nil
 }
 
-// Has says whether one is switched on.
+// Has reports whether one is switched on.
 func (n Names) Has(name Name) bool { return slices.Contains(n, name) }

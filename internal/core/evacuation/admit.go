@@ -17,7 +17,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/skew"
 )
 
-// Call is a call of the eviction API by somebody else. In its snapshot, the pod
+// Call is a call of the eviction API by another client. In its snapshot, the pod
 // is nil if there is none of that name, and the Evacuation if the pod has none.
 type Call struct {
 	Snapshot
@@ -28,7 +28,7 @@ type Call struct {
 	Meant types.UID
 	// Budgets are the PodDisruptionBudgets of the namespace that bear a lock.
 	Budgets []*policyv1.PodDisruptionBudget
-	// LongestLock is how long a lock of a budget may hold; see budget.LockOf.
+	// LongestLock limits the time of a lock of a budget; see budget.LockOf.
 	LongestLock time.Duration
 	// NodeGoes is true if the caller empties the node for its Machine, which goes for
 	// good: what the drain of the node has locked does not bar its own pods then.
@@ -123,7 +123,7 @@ func Admit(c Call) Verdict {
 	}
 }
 
-// barring are the budgets of the pod whose locks count.
+// barring returns the budgets of the pod whose locks count.
 func (c Call) barring() []*policyv1.PodDisruptionBudget {
 	applying := budget.Applying(c.Pod, c.Budgets)
 	if c.NodeGoes {
@@ -147,7 +147,7 @@ func onlyForMaintenances(e *v1alpha1.Evacuation, turn string) bool {
 	})
 }
 
-// joined is the snapshot as it is when the call has been noted.
+// joined returns the snapshot as it is when the call has been noted.
 func joined(c Call) Snapshot {
 	s := c.Snapshot
 	if c.Evacuation == nil {
@@ -165,14 +165,14 @@ func joined(c Call) Snapshot {
 	return s
 }
 
-// asks reports whether callers of the eviction API ask for the evacuation.
+// asks reports whether callers of the eviction API request the evacuation.
 func asks(e *v1alpha1.Evacuation) bool {
 	return slices.Contains(e.Finalizers, v1alpha1.EvictionInstigator)
 }
 
 func (c Call) attempt() string { return c.Now.UTC().Format(time.RFC3339) }
 
-// dueAttempt is what is to be noted of a caller who asks already, if anything is.
+// dueAttempt returns what is to be noted of a caller who asks already, if anything is.
 func (c Call) dueAttempt() string {
 	if c.Evacuation == nil || !asks(c.Evacuation) {
 		return ""
@@ -190,7 +190,7 @@ func inProgress(status *v1alpha1.EvacuationStatus) string {
 	return "evacuation in progress: " + status.ActiveEvacuatorClass
 }
 
-// progress tells how far the evacuator has come whose turn it is now.
+// progress returns how far the evacuator has come whose turn it is now.
 func progress(e *v1alpha1.Evacuation, status *v1alpha1.EvacuationStatus) string {
 	facts := []string{"asked for at " + stamp(&e.CreationTimestamp)}
 	if at := status.EvacuationProgressTimestamp; at != nil {
@@ -205,7 +205,7 @@ func progress(e *v1alpha1.Evacuation, status *v1alpha1.EvacuationStatus) string 
 
 func stamp(at *metav1.Time) string { return at.UTC().Format(time.RFC3339) }
 
-// ending tells of an Evacuation that takes no further requests.
+// ending reports an Evacuation that takes no further requests.
 func ending(e *v1alpha1.Evacuation) string {
 	held := ""
 	if len(e.Finalizers) > 0 {

@@ -48,7 +48,7 @@ type Outcome struct {
 	Budget string
 	// Message is the refusal in the API server's words, or those of a lock.
 	Message string
-	// RetryAfter is how long the API server asks to wait; 0 if it does not say.
+	// RetryAfter is the time for which the API server asks to wait; 0 if it does not say.
 	RetryAfter time.Duration
 }
 
@@ -61,7 +61,7 @@ const (
 	codeTimeout         = 504
 )
 
-// Barred is the refusal of an eviction for which the API server is not asked,
+// Barred returns the refusal of an eviction for which the API server is not asked,
 // because a budget of the pod is locked.
 func Barred(b *policyv1.PodDisruptionBudget, hold budget.Hold) Outcome {
 	return Outcome{Result: Locked, Type: v1alpha1.BlockerPDBLocked, Budget: b.Name, Message: hold.Describe(b)}
@@ -133,7 +133,7 @@ func refusal(kind v1alpha1.BlockerType, answer metav1.Status) Outcome {
 	return Outcome{Result: Refused, Type: kind, Message: answer.Message, RetryAfter: retryAfter(answer)}
 }
 
-// passing is an answer that may be another one in a moment.
+// passing returns an answer that may be another one in a moment.
 func passing(result Result, answer metav1.Status) Outcome {
 	outcome := refusal(kindOf(answer), answer)
 	outcome.Result = result

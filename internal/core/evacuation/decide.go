@@ -88,7 +88,7 @@ func forbidden(e *v1alpha1.Evacuation) bool {
 	return e.Status.EvacuationCancellationPolicy == v1alpha1.CancellationForbid && e.Status.ActiveEvacuatorClass != ""
 }
 
-// unwanted handles an evacuation that nobody asks for any more. While its
+// unwanted handles an evacuation that nobody requests any more. While its
 // evacuator forbids to cancel, the evacuator may go on; nobody else steps in.
 func unwanted(s Snapshot) Decision {
 	if forbidden(s.Evacuation) {
@@ -118,7 +118,7 @@ func messageIfNew(e *v1alpha1.Evacuation, message string) *v1alpha1.EvacuationSt
 	return status
 }
 
-// evict is the way of a pod that no evacuator moves.
+// evict returns the way of a pod that no evacuator moves.
 func evict(s Snapshot, why string) Decision {
 	kind := podclass.Type(s.Pod)
 	if words, over := handedOver(s, why); over {
@@ -130,7 +130,7 @@ func evict(s Snapshot, why string) Decision {
 	return unevictable(s, fmt.Sprintf("%s pods are never evicted and %s. %s", kind, why, remedy(kind, s.Pod)))
 }
 
-// evictNow is an event only if evacuators had their turns before: who has none
+// evictNow returns an event only if evacuators had their turns before: who has none
 // expects nothing else.
 func evictNow(s Snapshot, message string) Decision {
 	d := Decision{State: StateEvicting, Message: message, Evict: true}

@@ -38,7 +38,7 @@ const (
 	StateDone State = "done"
 	// StateWithdrawn means that nobody calls the eviction API for the pod any more.
 	StateWithdrawn State = "withdrawn"
-	// StateCancelled means that nobody asks for the evacuation any more.
+	// StateCancelled means that nobody requests the evacuation any more.
 	StateCancelled State = "cancelled"
 	// StateForbidden means that nobody asks any more, but an evacuator forbids to cancel.
 	StateForbidden State = "forbidden"
@@ -50,7 +50,7 @@ const (
 	StateEvacuating State = "evacuating"
 	// StateEvicting means that no evacuator has its turn, the pod is to be evicted.
 	StateEvicting State = "evicting"
-	// StateHandedOver means that the pod is not replaced and that nobody asks for more.
+	// StateHandedOver means that the pod is not replaced and that nobody requests more.
 	StateHandedOver State = "handed-over"
 	// StateUnevictable means that no evacuator has its turn and the pod is never evicted.
 	StateUnevictable State = "unevictable"
@@ -76,7 +76,7 @@ type Decision struct {
 	Delete bool
 	// Evict is true if the pod is to be evicted, as soon as its budgets allow.
 	Evict bool
-	// RequeueAfter is when time alone would change the decision; 0 is never.
+	// RequeueAfter is the time at which time alone would change the decision; 0 is never.
 	RequeueAfter time.Duration
 	// Events become true with the writes: with the eviction if Evict is true, with
 	// Status if there is one, and else with the clean-up.

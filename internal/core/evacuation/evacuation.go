@@ -32,7 +32,7 @@ func NameFor(uid types.UID, podName string) string {
 	return string(uid) + "-" + strings.TrimRight(podName, "-.")
 }
 
-// New returns the Evacuation that asks for the pod in the name of one
+// New returns the Evacuation that requests the pod in the name of one
 // instigator, which is a finalizer. The object is complete also where no
 // admission webhook runs: evacuators are those that are registered for the pod.
 func New(pod *corev1.Pod, instigator string, evacuators []v1alpha1.Evacuator) *v1alpha1.Evacuation {
@@ -73,12 +73,12 @@ func Finished(e *v1alpha1.Evacuation, drop []string) *v1alpha1.Evacuation {
 	return finished
 }
 
-// Instigators returns the finalizers by which instigators ask for the evacuation.
+// Instigators returns the finalizers by which instigators request the evacuation.
 func Instigators(e *v1alpha1.Evacuation) []string {
 	return withPrefix(e.Finalizers, true)
 }
 
-// foreignFinalizers are those that hold the object for other reasons.
+// foreignFinalizers returns those that hold the object for other reasons.
 func foreignFinalizers(e *v1alpha1.Evacuation) []string {
 	return withPrefix(e.Finalizers, false)
 }

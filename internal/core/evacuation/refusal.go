@@ -19,7 +19,7 @@ const (
 	MessageInterval = 30 * time.Second
 	// CountInterval is how often it is written while nothing but its count changes.
 	CountInterval = 5 * time.Minute
-	// LongestPause is how long nobody asks for a refused eviction at the most, unless
+	// LongestPause is the longest pause after a refused eviction, unless
 	// a lock forbids it.
 	LongestPause = time.Minute
 )
@@ -36,7 +36,7 @@ type Refusal struct {
 	Times int32
 }
 
-// Refuse returns the status that tells of the refusal.
+// Refuse returns the status that reports the refusal.
 func Refuse(status v1alpha1.EvacuationStatus, refusal Refusal, now time.Time) v1alpha1.EvacuationStatus {
 	told := *status.DeepCopy()
 	told.FailedEvictionCounter += min(refusal.Times, math.MaxInt32-told.FailedEvictionCounter)
@@ -50,7 +50,7 @@ func Refuse(status v1alpha1.EvacuationStatus, refusal Refusal, now time.Time) v1
 	return told
 }
 
-// ReportEvery is how often the status may tell of such a refusal, which depends on
+// ReportEvery returns how often the status may tell of such a refusal, which depends on
 // what is new in it; 0 if that may not wait.
 func ReportEvery(status v1alpha1.EvacuationStatus, refusal Refusal) time.Duration {
 	told := Refuse(status, refusal, time.Time{})
@@ -77,7 +77,7 @@ func sameKind(a, b v1alpha1.EvacuationStatus) bool {
 		conditionA.Status == conditionB.Status && conditionA.Reason == conditionB.Reason
 }
 
-// words are the refusal and when it is tried again. They name no moment, so that
+// words returns the refusal and when it is tried again. They name no moment, so that
 // they stay true without a write for every try.
 func (o Outcome) words() string {
 	message := Shorten(o.Message)
@@ -88,7 +88,7 @@ func (o Outcome) words() string {
 	return fmt.Sprintf("%s; %s.", strings.TrimRight(message, ".; "), next)
 }
 
-// nextTry says when a refused eviction is tried again; empty if it never is.
+// nextTry returns when a refused eviction is tried again; empty if it never is.
 func (o Outcome) nextTry() string {
 	switch {
 	case o.Result == Never:

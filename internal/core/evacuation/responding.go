@@ -17,11 +17,11 @@ type Responding struct {
 	Eviction, Responder string
 	// Says is what the responder has written last.
 	Says string
-	// Unknown is why it is not known whether there is one, in a phrase; empty if it is.
+	// Unknown is the reason why it is not known whether there is one, in a phrase; empty if it is.
 	Unknown string
 }
 
-// responding is what a caller is told who has to wait for a responder; empty if nobody has
+// responding returns what a caller is told who has to wait for a responder; empty if nobody has
 // to. A pod that names none cannot have one, whatever is known. The responder itself may
 // evict in its turn.
 func (c Call) responding() string {

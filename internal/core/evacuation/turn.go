@@ -107,7 +107,7 @@ func silence(status *v1alpha1.EvacuationStatus) string {
 // Lenience is for how long Ebbtide's own evacuators may be silent after it has begun to act.
 const Lenience = 3 * time.Minute
 
-// deadline is when a turn ends in which nothing is reported any more.
+// deadline returns when a turn ends in which nothing is reported any more.
 func (s Snapshot) deadline() time.Time {
 	status := &s.Evacuation.Status
 	at, fresh := status.EvacuationProgressTimestamp.Add(patience(s.Evacuation)), s.Now.Add(s.Fresh)
@@ -120,7 +120,7 @@ func (s Snapshot) deadline() time.Time {
 	return at
 }
 
-// patience is how long an evacuator may be silent.
+// patience returns how long an evacuator may be silent.
 func patience(e *v1alpha1.Evacuation) time.Duration {
 	if e.Spec.ProgressDeadlineSeconds == nil {
 		return v1alpha1.DefaultProgressDeadlineSeconds * time.Second

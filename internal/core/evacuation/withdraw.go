@@ -14,12 +14,12 @@ const (
 	// AttemptInterval is how often calls of the eviction API for one pod are noted
 	// at most.
 	AttemptInterval = 30 * time.Second
-	// attemptPatience is how long after the last call its request stands: five
+	// attemptPatience is the time for which after the last call its request stands: five
 	// minutes, and as long as the last calls may have gone without a note.
 	attemptPatience = 5*time.Minute + AttemptInterval
 )
 
-// lastAttempt is when somebody last called the eviction API for the pod. What
+// lastAttempt returns when somebody last called the eviction API for the pod. What
 // cannot be read or believed counts from the creation of the object.
 func lastAttempt(s Snapshot) time.Time {
 	noted, err := time.Parse(time.RFC3339, s.Evacuation.Annotations[v1alpha1.EvictionAttemptAnnotation])
@@ -29,7 +29,7 @@ func lastAttempt(s Snapshot) time.Time {
 	return noted
 }
 
-// untilWithdrawal is how long the request of those who call the eviction API
+// untilWithdrawal returns how long the request of those who call the eviction API
 // still stands; called is false if there is none, or if the pod leaves anyway.
 func untilWithdrawal(s Snapshot) (left time.Duration, called bool) {
 	if !slices.Contains(s.Evacuation.Finalizers, v1alpha1.EvictionInstigator) {

@@ -91,7 +91,7 @@ func NodeUncordoned(node *corev1.Node, maintenance string) Event {
 		fmt.Sprintf("Made schedulable, as the completed %s asks.", maintenance))
 }
 
-// LedgerUnreadable warns that nobody knows any more whether a node was
+// LedgerUnreadable warns that it is no longer known whether a node was
 // schedulable before its maintenance.
 func LedgerUnreadable(node *corev1.Node, fault error) Event {
 	return warning(v1alpha1.EventLedgerUnreadable, "Cordon").onNode(node,
@@ -128,24 +128,24 @@ func ForeignUncordonOf(m *v1alpha1.NodeMaintenance, node string) Event {
 }
 
 // CancellationForbidden warns that evacuations go on although no maintenance
-// asks for them any more, because their evacuators forbid to cancel them.
+// requests them any more, because their evacuators forbid to cancel them.
 func CancellationForbidden(node *corev1.Node, evacuations []string) Event {
 	return warning(v1alpha1.EventCancellationForbidden, "Withdraw").onNode(node,
 		fmt.Sprintf("These evacuations are not withdrawn, because their evacuators forbid it: %s.", phrase.Some(evacuations, maxNames)))
 }
 
-// CancellationForbiddenOf is CancellationForbidden on a maintenance that has asked for them.
+// CancellationForbiddenOf is CancellationForbidden on a maintenance that has requested them.
 func CancellationForbiddenOf(m *v1alpha1.NodeMaintenance, node string, evacuations []string) Event {
 	return warning(v1alpha1.EventCancellationForbidden, "Withdraw").onMaintenance(m,
 		fmt.Sprintf("These evacuations on node %s are not withdrawn, because their evacuators forbid it: %s.", node, phrase.Some(evacuations, maxNames)))
 }
 
-// ShortToleration is why a pod that asks to stay on a node does not last there.
+// ShortToleration is the reason why a pod that asks to stay on a node does not last there.
 type ShortToleration struct {
 	// Taint is the key of the taint that the pod tolerates for Endured only.
 	Taint   string
 	Endured time.Duration
-	// Needed is how long the node is away in a maintenance of this name.
+	// Needed is the time for which the node is away in a maintenance of this name.
 	Needed      time.Duration
 	Maintenance string
 }
@@ -191,7 +191,7 @@ func PodsDeletedPastDeadline(node *corev1.Node, maintenance string, pods []strin
 }
 
 // DeadlineUnconfirmed warns that nothing is deleted for the deadline of a maintenance,
-// because nobody knows whether it is still what it was.
+// because it is unknown whether it is still what it was.
 func DeadlineUnconfirmed(m *v1alpha1.NodeMaintenance, err error) Event {
 	return warning(v1alpha1.EventPastDeadline, "Confirm").onMaintenance(m,
 		fmt.Sprintf("Nothing is deleted for the deadline, because the API server does not say whether it still holds; it is asked again within a minute: %v", err))

@@ -30,6 +30,7 @@ type Availability struct {
 // Mechanism is the kind of object by which a pod is evicted.
 type Mechanism string
 
+// Mechanisms.
 const (
 	ByEvacuation Mechanism = ""
 	ByRequest    Mechanism = "EvictionRequest"

@@ -23,7 +23,7 @@ const (
 	FieldManager = "ebbtide-eviction-controller"
 	// DefaultEvictor is the last responder, which the controller adds.
 	DefaultEvictor = lifecyclev1alpha1.EvictionResponderImperativeEviction
-	// HeartbeatDeadline is how long an active responder may be silent.
+	// HeartbeatDeadline is the time for which an active responder may be silent.
 	HeartbeatDeadline = 20 * time.Minute
 	// Grace is the time to report after the pod is gone.
 	Grace = 5 * time.Second
@@ -97,7 +97,7 @@ type Decision struct {
 	Requests  []RequestChange
 	// Ended are the targets that are gone or have ended and whose Evictions are not final yet.
 	Ended []types.UID
-	// RequeueAfter is when to decide again if nothing happens before; 0 is never.
+	// RequeueAfter is the time at which to decide again if nothing happens before; 0 is never.
 	RequeueAfter time.Duration
 }
 

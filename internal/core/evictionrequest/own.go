@@ -16,7 +16,7 @@ import (
 const (
 	// AnswerDeadline is the time after which an unanswered request of ours is withdrawn.
 	AnswerDeadline = 30 * time.Second
-	// KeptFor is how long a request of ours that is no longer needed is kept, so that its responders
+	// KeptFor is the time for which a request of ours that is no longer needed is kept, so that its responders
 	// see the withdrawal.
 	KeptFor = time.Minute
 )
@@ -24,6 +24,7 @@ const (
 // RequestState is the state of Ebbtide's request for a pod.
 type RequestState string
 
+// States of Ebbtide's request for a pod.
 const (
 	Unasked   RequestState = ""
 	Asked     RequestState = "Asked"
@@ -132,7 +133,7 @@ type Cleanup struct {
 	Delete bool
 	// Record is the request with the time of its withdrawal; nil if it has that.
 	Record *lifecyclev1alpha1.EvictionRequest
-	// RequeueAfter is when to decide again; 0 is never.
+	// RequeueAfter is the time at which to decide again; 0 is never.
 	RequeueAfter time.Duration
 }
 

@@ -14,8 +14,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
+// Field managers of our responders.
 const (
-	// EvictorFieldManager and SurgeFieldManager are the field managers of our responders.
 	EvictorFieldManager = "ebbtide-evictor"
 	SurgeFieldManager   = "ebbtide-deployment-surge"
 )

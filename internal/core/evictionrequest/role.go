@@ -49,6 +49,7 @@ func ParseMode(text string) (Mode, error) {
 // State is the result of Role.
 type State string
 
+// States.
 const (
 	StateOff       State = "off"
 	StateNotServed State = "not-served"

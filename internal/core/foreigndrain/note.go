@@ -11,7 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
-// Notes are what people should know of a node before and while it is drained, a line each:
+// Notes returns what people should know of a node before and while it is drained, a line each:
 // who else drains it, with what helps, and who thinks of it.
 func Notes(node *corev1.Node) []string {
 	var notes []string
@@ -24,8 +24,8 @@ func Notes(node *corev1.Node) []string {
 	return notes
 }
 
-// OfPod is what people should know of a pod that asks Karpenter to leave its node alone; empty
-// if it does not. A maintenance is asked for by an administrator, so that it does not count
+// OfPod returns what people should know of a pod that asks Karpenter to leave its node alone; empty
+// if it does not. A maintenance is requested by an administrator, so that it does not count
 // there.
 func OfPod(pod *corev1.Pod, now time.Time) string {
 	value := pod.Annotations[v1alpha1.KarpenterDoNotDisruptAnnotation]
@@ -35,7 +35,7 @@ func OfPod(pod *corev1.Pod, now time.Time) string {
 	return fmt.Sprintf("it asks Karpenter to leave its node alone (%s: %s), and leaves all the same", v1alpha1.KarpenterDoNotDisruptAnnotation, excerpt.Line(value, maxReason))
 }
 
-// asksKarpenter returns true if Karpenter minds a value: true, or for how long after its start
+// asksKarpenter reports whether Karpenter minds a value: true, or for how long after its start
 // the pod is not to be disrupted.
 func asksKarpenter(value string, started *metav1.Time, now time.Time) bool {
 	if value == "true" {

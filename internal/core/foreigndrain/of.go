@@ -16,7 +16,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
-// Drain is somebody else who empties a node.
+// Drain is another client who empties a node.
 type Drain struct {
 	// By is who does, for people, such as Karpenter.
 	By string
@@ -41,7 +41,7 @@ const (
 	latest = 253402300799
 )
 
-// Of are those who empty a node besides NodeMaintenances, at most one of each kind.
+// Of returns those who empty a node besides NodeMaintenances, at most one of each kind.
 func Of(node *corev1.Node) []Drain {
 	var all []Drain
 	for _, find := range []func(*corev1.Node) (Drain, bool){ofAutoscaler, ofKarpenter, ofCondition} {
@@ -52,12 +52,12 @@ func Of(node *corev1.Node) []Drain {
 	return all
 }
 
-// Removing returns true if somebody removes the node when it is empty.
+// Removing reports whether somebody removes the node when it is empty.
 func Removing(node *corev1.Node) bool {
 	return slices.ContainsFunc(Of(node), func(d Drain) bool { return d.Removes })
 }
 
-// Candidate returns true if the cluster-autoscaler thinks of removing the node. Nothing
+// Candidate reports whether the cluster-autoscaler thinks of removing the node. Nothing
 // follows from that yet.
 func Candidate(node *corev1.Node) bool {
 	_, tainted := taint(node, v1alpha1.DeletionCandidateTaint)
@@ -108,7 +108,7 @@ func ofCondition(node *corev1.Node) (Drain, bool) {
 	return d, true
 }
 
-// Announced is the condition by which somebody else than Ebbtide says that the node is being
+// Announced returns the condition by which another client than Ebbtide says that the node is being
 // drained; nil if nobody does.
 func Announced(node *corev1.Node) *corev1.NodeCondition {
 	for i := range node.Status.Conditions {
@@ -133,7 +133,7 @@ func untaint(by string, node *corev1.Node, found corev1.Taint) string {
 		command.Of("kubectl taint node %s %s:%s-", node.Name, found.Key, found.Effect)
 }
 
-// Sentence says who drains the node and since when.
+// Sentence returns who drains the node and since when.
 func (d Drain) Sentence(node *corev1.Node) string {
 	text := fmt.Sprintf("%s drains node %s", strings.ToUpper(d.By[:1])+d.By[1:], node.Name)
 	if d.Removes {

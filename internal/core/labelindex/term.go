@@ -14,7 +14,7 @@ import (
 // before a slash is never empty.
 const nameField = "/" + metav1.ObjectNameField
 
-// Name is the pair of an object's name, for selectors with a field metadata.name.
+// Name returns the pair of an object's name, for selectors with a field metadata.name.
 func Name(name string) Pair { return Pair{nameField, name} }
 
 // Condition is met by an object that has one of the pairs.

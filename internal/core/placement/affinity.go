@@ -4,7 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// antiTerms are the terms by which a pod keeps others away, and which keep it away
+// antiTerms returns the terms by which a pod keeps others away, and which keep it away
 // from them. Where it is not known which namespaces they mean, they mean all.
 func (e *Estimate) antiTerms(pod *corev1.Pod) (all []*term) {
 	if pod.Spec.Affinity == nil || pod.Spec.Affinity.PodAntiAffinity == nil {
@@ -22,8 +22,8 @@ func (e *Estimate) antiTerms(pod *corev1.Pod) (all []*term) {
 	return all
 }
 
-// affinityTerms are those that a pod has about where others are. A pod that counts for
-// one of them is selected by all. Unknown is why nobody knows what they select.
+// affinityTerms returns those that a pod has about where others are. A pod that counts for
+// one of them is selected by all. Unknown is why it is unknown what they select.
 func (e *Estimate) affinityTerms(pod *corev1.Pod) (all []*term, unknown string) {
 	if pod.Spec.Affinity == nil || pod.Spec.Affinity.PodAffinity == nil {
 		return nil, ""
@@ -48,7 +48,7 @@ func (e *Estimate) affinityTerms(pod *corev1.Pod) (all []*term, unknown string) 
 	return all, ""
 }
 
-// agrees is what other pods have to say.
+// agrees returns what other pods have to say.
 func (e *Estimate) agrees(c *class, n *node) obstacle {
 	for i := range c.spread {
 		if o := c.spread[i].allows(n); o != fit {
@@ -73,7 +73,7 @@ func (e *Estimate) agrees(c *class, n *node) obstacle {
 }
 
 // lacks returns a term of the affinity that finds no pod near a node. The first of a
-// series of pods that ask for each other may go wherever there are such domains.
+// series of pods that request each other may go wherever there are such domains.
 func (c *class) lacks(n *node) *term {
 	var missing *term
 	found := false

@@ -21,7 +21,7 @@ type openClaim struct {
 	choice   []*corev1.PersistentVolume
 }
 
-// unbound is what a claim without a volume asks of a node.
+// unbound returns what a claim without a volume asks of a node.
 func (e *Estimate) unbound(all *volumes, claim *corev1.PersistentVolumeClaim, anew bool) (problem string) {
 	name := claim.Namespace + "/" + claim.Name
 	if e.unread.Classes != "" {
@@ -41,7 +41,7 @@ func (e *Estimate) unbound(all *volumes, claim *corev1.PersistentVolumeClaim, an
 	makes := class.Provisioner != "" && class.Provisioner != noProvisioner
 	waits := class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
 	if !waits {
-		// One that is made for a new pod does not wait for it, and where it will be nobody knows.
+		// One that is made for a new pod does not wait for it, and where it will be it is unknown.
 		if anew && makes {
 			return ""
 		}
@@ -68,7 +68,7 @@ func classOfClaim(claim *corev1.PersistentVolumeClaim) string {
 	return ""
 }
 
-// candidates are the volumes that could be bound to a claim, on whatever node.
+// candidates returns the volumes that could be bound to a claim, on whatever node.
 func candidates(claim *corev1.PersistentVolumeClaim, spare []*corev1.PersistentVolume) (all []*corev1.PersistentVolume) {
 	selector := labels.Everything()
 	if claim.Spec.Selector != nil {
@@ -101,7 +101,7 @@ func offers(all, some []corev1.PersistentVolumeAccessMode) bool {
 	return !slices.ContainsFunc(some, func(mode corev1.PersistentVolumeAccessMode) bool { return !slices.Contains(all, mode) })
 }
 
-// opens is what keeps a node from having a volume for a claim.
+// opens returns what keeps a node from having a volume for a claim.
 func (e *Estimate) opens(c *openClaim, n *node) obstacle {
 	if v := e.bound[c.name]; v != nil && c.name != "" {
 		if e.reachOf(v, true).includes(n) {
@@ -115,7 +115,7 @@ func (e *Estimate) opens(c *openClaim, n *node) obstacle {
 	return fit
 }
 
-// offer is the volume that would be bound to a claim by a pod on a node. The scheduler
+// offer returns the volume that would be bound to a claim by a pod on a node. The scheduler
 // goes by the labels for zones only when a volume is bound.
 func (e *Estimate) offer(c *openClaim, n *node) *corev1.PersistentVolume {
 	for _, v := range c.choice {
@@ -126,7 +126,7 @@ func (e *Estimate) offer(c *openClaim, n *node) *corev1.PersistentVolume {
 	return nil
 }
 
-// made is whether a volume could be made that the node reaches.
+// made reports whether a volume could be made that the node reaches.
 func (c *openClaim) made(n *node) bool {
 	if !c.makes || len(c.topology) == 0 {
 		return c.makes
@@ -155,5 +155,5 @@ func (e *Estimate) bind(c *class, n *node) {
 	}
 }
 
-// metaOf is what the scheduler shows a volume of a node.
+// metaOf returns what the scheduler shows a volume of a node.
 func metaOf(n *node) metav1.ObjectMeta { return metav1.ObjectMeta{Labels: n.Labels} }

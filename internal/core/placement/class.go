@@ -29,7 +29,7 @@ type class struct {
 	failedAt int
 }
 
-// local returns true if nothing but room on a node and its cordon can change whether
+// local reports whether nothing but room on a node and its cordon can change whether
 // these pods fit on it.
 func (c *class) local() bool {
 	return len(c.affinity) == 0 && len(c.anti) == 0 && len(c.spread) == 0 && len(c.kin.refusedBy) == 0 && len(c.claims) == 0
@@ -59,7 +59,7 @@ func (e *Estimate) classOf(pod *corev1.Pod) *class {
 	return c
 }
 
-// foreign is why the default scheduler, as it is known here, does not decide on a pod.
+// foreign returns why the default scheduler, as it is known here, does not decide on a pod.
 func foreign(pod *corev1.Pod) string {
 	switch name := pod.Spec.SchedulerName; {
 	case name != "" && name != corev1.DefaultSchedulerName:
@@ -72,7 +72,7 @@ func foreign(pod *corev1.Pod) string {
 	return ""
 }
 
-// appendSite is what a pod says about nodes.
+// appendSite returns what a pod says about nodes.
 func appendSite(to []byte, pod *corev1.Pod) []byte {
 	to = appendMap(to, pod.Spec.NodeSelector)
 	if a := pod.Spec.Affinity; a != nil && a.NodeAffinity != nil {
@@ -88,7 +88,7 @@ func appendSite(to []byte, pod *corev1.Pod) []byte {
 	return append(to, 0)
 }
 
-// appendRest is all else that the scheduler goes by.
+// appendRest returns all else that the scheduler goes by.
 func appendRest(to []byte, pod *corev1.Pod, request []amount) []byte {
 	to = slices.Clone(to)
 	to = appendText(to, pod.Namespace)

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The scheduler takes a container without requests for one that asks for this much
+// The scheduler takes a container without requests for one that requests this much
 // when it compares nodes.
 const (
 	usualMilliCPU = 100
@@ -49,7 +49,7 @@ func (n *node) grow(to int) {
 	}
 }
 
-// charge is what a pod takes from a node, or gives back.
+// charge returns what a pod takes from a node, or gives back.
 func (n *node) charge(r *resident, by int64) {
 	n.slots -= by
 	n.cpu += by * r.cpu
@@ -71,7 +71,7 @@ func share(asked, all int64) float64 {
 	return float64(asked) / float64(all)
 }
 
-// rooms is whether there is room for one more pod.
+// rooms reports whether there is room for one more pod.
 func (n *node) rooms(c *class) obstacle {
 	for _, p := range c.ports {
 		if n.taken(p) {
@@ -89,7 +89,7 @@ func (n *node) rooms(c *class) obstacle {
 	return fit
 }
 
-// taken is whether a port of the node is in use; an address that means all of them
+// taken reports whether a port of the node is in use; an address that means all of them
 // meets every other.
 func (n *node) taken(p port) bool {
 	if len(n.ports) == 0 {

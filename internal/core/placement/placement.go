@@ -43,7 +43,7 @@ type Unread struct{ Claims, Volumes, Classes, Namespaces string }
 // unknownPrefix begins the reasons of pods of which it is not known whether they fit.
 const unknownPrefix = "unknown: "
 
-// IsUnknown returns true if what Place says is not that a pod fits nowhere, but that
+// IsUnknown reports whether what Place says is not that a pod fits nowhere, but that
 // nothing is known of it.
 func IsUnknown(why string) bool { return strings.HasPrefix(why, unknownPrefix) }
 
@@ -142,7 +142,7 @@ func (e *Estimate) Place(pod *corev1.Pod) (name string, why string) {
 	return n.Name, ""
 }
 
-// age is when a failed search has to be made again.
+// age returns when a failed search has to be made again.
 func (e *Estimate) age(c *class) int {
 	if c.local() {
 		return e.freed
@@ -199,7 +199,7 @@ func (e *Estimate) search(c *class) (*node, string) {
 	return nil, e.explain(c)
 }
 
-// fits is what keeps the pods of a class away from a node, in the order of the scheduler.
+// fits returns what keeps the pods of a class away from a node, in the order of the scheduler.
 func (e *Estimate) fits(c *class, n *node) obstacle {
 	if n.cordoned && !c.site.toleratesCordon {
 		return obstacle{kind: cordoned}

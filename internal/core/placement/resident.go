@@ -41,10 +41,10 @@ type resident struct {
 
 func (r *resident) copied() bool { return !r.original }
 
-// newResident is a pod where it is.
+// newResident returns a pod where it is.
 func (e *Estimate) newResident(pod *corev1.Pod, n *node) *resident {
 	r := &resident{node: n, kin: e.kinOf(pod), ports: portsOf(pod), claims: claimsOf(pod), original: true}
-	// What a kubelet has granted counts where it is more than the pod asks for now.
+	// What a kubelet has granted counts where it is more than the pod requests now.
 	r.request, r.cpu, r.memory = e.requestOf(pod, helper.PodResourcesOptions{
 		UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true,
 	})
@@ -64,7 +64,7 @@ func (e *Estimate) add(r *resident, by int32) {
 	}
 }
 
-// requestOf is what a pod asks for, by resource, and what of CPU and memory it counts
+// requestOf returns what a pod asks for, by resource, and what of CPU and memory it counts
 // for when nodes are compared.
 func (e *Estimate) requestOf(pod *corev1.Pod, options helper.PodResourcesOptions) (all []amount, cpu, memory int64) {
 	cpu, memory = usualMilliCPU, usualMemory
@@ -102,7 +102,7 @@ func valueOf(name corev1.ResourceName, quantity resource.Quantity) int64 {
 	return quantity.Value()
 }
 
-// portsOf are the ports of its node that a pod uses for as long as it runs.
+// portsOf returns the ports of its node that a pod uses for as long as it runs.
 func portsOf(pod *corev1.Pod) (all []port) {
 	of := func(list []corev1.Container, runs func(*corev1.Container) bool) {
 		for i := range list {
@@ -120,7 +120,7 @@ func portsOf(pod *corev1.Pod) (all []port) {
 	return all
 }
 
-// claimsOf are the claims that a pod names; those that are made for it alone have other
+// claimsOf returns the claims that a pod names; those that are made for it alone have other
 // names for each of its copies.
 func claimsOf(pod *corev1.Pod) (all []string) {
 	for i := range pod.Spec.Volumes {

@@ -31,7 +31,7 @@ func (e *Estimate) siteOf(pod *corev1.Pod, key string) *site {
 	return s
 }
 
-// allows is what keeps pods away from a node as long as it is as it is.
+// allows returns what keeps pods away from a node as long as it is as it is.
 func (e *Estimate) allows(s *site, n *node) obstacle {
 	if !s.seen[n.at] {
 		s.seen[n.at], s.verdicts[n.at] = true, e.judge(s, n)

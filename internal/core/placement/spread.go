@@ -34,7 +34,7 @@ func (g *eligibility) includes(n *node) bool {
 	return !g.taints || g.site.untolerated(n) == nil && (!n.cordoned || g.site.toleratesCordon)
 }
 
-// spreadsOf are the constraints of a pod that keep it from being scheduled.
+// spreadsOf returns the constraints of a pod that keep it from being scheduled.
 func (e *Estimate) spreadsOf(pod *corev1.Pod, s *site, siteKey string, k *kin) (all []spread) {
 	var required []*corev1.TopologySpreadConstraint
 	var keys []string
@@ -125,7 +125,7 @@ func (e *Estimate) refresh(c *class) {
 	}
 }
 
-// allows is what keeps a pod away from the domain of a node. A node that does not count
+// allows returns what keeps a pod away from the domain of a node. A node that does not count
 // itself may still be in a domain that does.
 func (s *spread) allows(n *node) obstacle {
 	t := &s.term.matched

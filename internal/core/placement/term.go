@@ -90,7 +90,7 @@ func (t *term) count(node int32, h headcount) {
 	}
 }
 
-// matches returns true if all matchers select these pods.
+// matches reports whether all matchers select these pods.
 func (t *term) matches(k *kin) bool {
 	for i := range t.matchers {
 		if m := &t.matchers[i]; !m.everywhere && !slices.Contains(m.namespaces, k.namespace) || !m.selector.Matches(k.labels) {

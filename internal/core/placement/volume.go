@@ -133,7 +133,7 @@ func (r *reach) judge(n *node) bool {
 	return !slices.ContainsFunc(r.zones, func(z zone) bool { return !slices.Contains(z.values, labelOf(n, z.key)) })
 }
 
-// labelOf is a label of a node by its name of today if it does not have the old one.
+// labelOf returns a label of a node by its name of today if it does not have the old one.
 func labelOf(n *node, key string) string {
 	if value, has := n.Labels[key]; has {
 		return value
@@ -147,7 +147,7 @@ func labelOf(n *node, key string) string {
 	return n.Labels[key]
 }
 
-// volumesOf are those of a pod, or why it gets no node for them.
+// volumesOf returns those of a pod, or why it gets no node for them.
 func (e *Estimate) volumesOf(pod *corev1.Pod) (all volumes, problem string) {
 	all.claims = claimsOf(pod)
 	for _, name := range all.claims {
@@ -173,7 +173,7 @@ func (e *Estimate) volumesOf(pod *corev1.Pod) (all volumes, problem string) {
 	return all, ""
 }
 
-// claim is what a claim asks of a node.
+// claim returns what a claim asks of a node.
 func (e *Estimate) claim(all *volumes, name string) (problem string) {
 	if e.unread.Claims != "" {
 		return unknownPrefix + "its claims could not be read: " + e.unread.Claims
@@ -208,7 +208,7 @@ func (e *Estimate) claim(all *volumes, name string) (problem string) {
 	return ""
 }
 
-// reachable is what the volumes of pods say to a node.
+// reachable returns what the volumes of pods say to a node.
 func (e *Estimate) reachable(c *class, n *node) obstacle {
 	for _, name := range c.alone {
 		if e.users[name] > 0 {

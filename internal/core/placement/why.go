@@ -48,7 +48,7 @@ type obstacle struct {
 
 var fit = obstacle{}
 
-// reason is the number of a text.
+// reason returns the number of a text.
 func (e *Estimate) reason(text string) int32 {
 	n, known := e.said[text]
 	if !known {
@@ -64,7 +64,7 @@ type tallied struct {
 	nodes int
 }
 
-// explain says what keeps the pods of a class away from each node.
+// explain returns what keeps the pods of a class away from each node.
 func (e *Estimate) explain(c *class) string {
 	var all []tallied
 	for _, n := range e.nodes {

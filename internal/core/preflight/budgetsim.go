@@ -30,7 +30,7 @@ type simulatedBudget struct {
 	// asked counts those that have been asked to leave, let those that a disruption was
 	// allowed for.
 	asked, let int
-	// unclear is true if nobody knows whether a replacement of one of its pods fits anywhere.
+	// unclear is true if it is unknown whether a replacement of one of its pods fits anywhere.
 	unclear bool
 }
 
@@ -104,7 +104,7 @@ const (
 	let
 )
 
-// admit is what the eviction API says of a pod under this one budget.
+// admit returns what the eviction API says of a pod under this one budget.
 func (b *simulatedBudget) admit(object *corev1.Pod) verdict {
 	allowed, known := budget.Allowed(b.budget)
 	status := &b.budget.Status
@@ -120,7 +120,7 @@ func (b *simulatedBudget) admit(object *corev1.Pod) verdict {
 	}
 }
 
-// refusal is the answer of the API server to the eviction of a pod.
+// refusal returns the answer of the API server to the eviction of a pod.
 func (b *simulatedBudget) refusal() evacuation.Outcome {
 	status := &b.budget.Status
 	message := fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", b.budget.Name, status.DesiredHealthy, status.CurrentHealthy)
@@ -134,7 +134,7 @@ func (b *simulatedBudget) refusal() evacuation.Outcome {
 	})
 }
 
-// severalBudgets is the answer to the eviction of a pod under more than one.
+// severalBudgets returns the answer to the eviction of a pod under more than one.
 func severalBudgets() evacuation.Outcome {
 	return evacuation.Classify(metav1.Status{
 		Status: metav1.StatusFailure, Code: internalServerError,
@@ -166,7 +166,7 @@ func (b *simulatedBudget) next() (*pod, verdict) {
 	return nil, refused
 }
 
-// waiting is how many pods it holds up.
+// waiting returns how many pods it holds up.
 func (b *simulatedBudget) waiting() int { return len(b.ready) + len(b.unready) }
 
 // forget takes a pod from the line.

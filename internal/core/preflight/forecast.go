@@ -18,12 +18,12 @@ type Forecast struct {
 	// Maintenance is the name of the NodeMaintenance that was asked about; empty if it
 	// has none yet.
 	Maintenance string `json:"maintenance,omitempty"`
-	// Time is when the forecast was made.
+	// Time is the time at which the forecast was made.
 	Time metav1.Time `json:"time"`
 	// Verdict is the forecast in one line.
 	Verdict string `json:"verdict"`
 	// Outcome is what becomes of the nodes: Leaves if all of them are drained, Blocked if
-	// one certainly is not, Unknown if nobody knows, MayBeBlocked if that depends, and
+	// one certainly is not, Unknown if it is unknown, MayBeBlocked if that depends, and
 	// Completes if only pods hold it up that are left to complete.
 	Outcome Outcome `json:"outcome"`
 	// WaveCount is in how many waves pods are asked to leave.
@@ -77,7 +77,7 @@ const (
 	// ActionSurge evicts it after its Deployment has a replacement for it. If that fits nowhere,
 	// the pod is Blocked by ReplacementUnschedulable, as it is in status.
 	ActionSurge Action = "Surge"
-	// ActionEvacuator has an evacuator or a responder of somebody else move it.
+	// ActionEvacuator has an evacuator or a responder of another client move it.
 	ActionEvacuator Action = "Evacuator"
 	// ActionDaemonSet deletes it and keeps its DaemonSet from making another one.
 	ActionDaemonSet Action = "DaemonSet"
@@ -87,7 +87,7 @@ const (
 	ActionDelete Action = "Delete"
 	// ActionWait waits until it completes by itself.
 	ActionWait Action = "WaitForCompletion"
-	// ActionNone does nothing yet: nobody knows how to treat it.
+	// ActionNone does nothing yet: it is unknown how to treat it.
 	ActionNone Action = "None"
 	// ActionAlreadyLeaving does nothing: it terminates already.
 	ActionAlreadyLeaving Action = "AlreadyLeaving"
@@ -147,7 +147,7 @@ type PodForecast struct {
 	Owner    *Owner           `json:"owner,omitempty"`
 	Type     v1alpha1.PodType `json:"type"`
 	Priority int32            `json:"priority"`
-	// Wave is when it is asked to leave, from 1; 0 is never.
+	// Wave is the time at which it is asked to leave, from 1; 0 is never.
 	Wave int `json:"wave"`
 	// Action is what is done to it, and Why says why in one line.
 	Action Action `json:"action"`

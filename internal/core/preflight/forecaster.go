@@ -32,7 +32,7 @@ type podKey struct {
 
 func keyOf(v *maintenance.PodVerdict) podKey { return podKey{v.Pod.Namespace, v.Pod.Name, v.Pod.UID} }
 
-// leftIn are the verdicts on the pods that are left at the end of a run.
+// leftIn returns the verdicts on the pods that are left at the end of a run.
 func (t *forecaster) leftIn(n int) map[podKey]*maintenance.PodVerdict {
 	for len(t.left) <= n {
 		left := map[podKey]*maintenance.PodVerdict{}
@@ -53,7 +53,7 @@ type fate struct {
 	blocker *v1alpha1.Blocker
 }
 
-// fateIn is what becomes of a pod in a run.
+// fateIn returns what becomes of a pod in a run.
 func (t *forecaster) fateIn(n int, v *maintenance.PodVerdict) fate {
 	r := t.runs[n]
 	p := r.pods[v.Pod]
@@ -86,7 +86,7 @@ func (t *forecaster) fateIn(n int, v *maintenance.PodVerdict) fate {
 // while others of the budget have not.
 func (p *pod) contended() bool { return p.chance && len(p.budgets) == 1 && p.budgets[0].waiting() > 0 }
 
-// blockerOf is what the status would say of a pod that a budget holds up; nil if it holds
+// blockerOf returns what the status would say of a pod that a budget holds up; nil if it holds
 // none of these nodes.
 func (t *forecaster) blockerOf(n int, b *simulatedBudget) *v1alpha1.Blocker {
 	for _, line := range [][]*pod{b.ready, b.unready} {
@@ -99,7 +99,7 @@ func (t *forecaster) blockerOf(n int, b *simulatedBudget) *v1alpha1.Blocker {
 	return nil
 }
 
-// fateOf is what becomes of a pod in all runs.
+// fateOf returns what becomes of a pod in all runs.
 func (t *forecaster) fateOf(v *maintenance.PodVerdict) fate {
 	all := t.fateIn(0, v)
 	for n := range t.runs[1:] {
@@ -108,7 +108,7 @@ func (t *forecaster) fateOf(v *maintenance.PodVerdict) fate {
 	return all
 }
 
-// or is what becomes of a pod of which two things may become.
+// or returns what becomes of a pod of which two things may become.
 func (f fate) or(other fate) fate {
 	if f.outcome == other.outcome {
 		return f
@@ -130,7 +130,7 @@ func severity(o Outcome) int {
 	}, o)
 }
 
-// node is the forecast of the node at this place of the verdicts.
+// node returns the forecast of the node at this place of the verdicts.
 func (t *forecaster) node(place int) NodeForecast {
 	r := t.runs[0]
 	v := &r.before[place]
@@ -169,7 +169,7 @@ func comparePods(a, b PodForecast) int {
 	)
 }
 
-// place is when a pod leaves; one that nobody asks comes after the others.
+// place returns when a pod leaves; one that nobody asks comes after the others.
 func place(p PodForecast) int {
 	if p.Wave == 0 && p.Action != ActionAlreadyLeaving {
 		return math.MaxInt
@@ -177,7 +177,7 @@ func place(p PodForecast) int {
 	return p.Wave
 }
 
-// heldIn returns true if a pod that is waited for does not leave in a run, and is not one
+// heldIn reports whether a pod that is waited for does not leave in a run, and is not one
 // that completes by itself.
 func (t *forecaster) heldIn(n int, v *maintenance.PodVerdict) bool {
 	left := t.leftIn(n)[keyOf(v)]
@@ -241,7 +241,7 @@ func ones(counts bool) int {
 	return 0
 }
 
-// pod is the forecast of a pod.
+// pod returns the forecast of a pod.
 func (t *forecaster) pod(v *maintenance.PodVerdict) PodForecast {
 	object := v.Pod
 	p := t.runs[0].pods[object]
@@ -269,7 +269,7 @@ func (t *forecaster) pod(v *maintenance.PodVerdict) PodForecast {
 	return f
 }
 
-// actionOf is what is done to a pod that nobody has asked to leave yet, and why.
+// actionOf returns what is done to a pod that nobody has asked to leave yet, and why.
 func actionOf(v *maintenance.PodVerdict) (Action, string) {
 	switch {
 	case v.Retained != nil && v.Retained.Type == v1alpha1.RetainedNoEvacuator:
@@ -291,7 +291,7 @@ func actionOf(v *maintenance.PodVerdict) (Action, string) {
 	}
 }
 
-// shownReplacement is what people are told of what comes in place of a pod.
+// shownReplacement returns what people are told of what comes in place of a pod.
 func (p *pod) shownReplacement() *Replacement {
 	next := p.replacement
 	switch {

@@ -60,7 +60,7 @@ func (r *run) takeTurns(p *pod) {
 	p.state = held
 }
 
-// turnOver is the Evacuation when the active evacuator says that it has done what it can.
+// turnOver returns the Evacuation when the active evacuator says that it has done what it can.
 func turnOver(e *v1alpha1.Evacuation) *v1alpha1.Evacuation {
 	over := *e
 	over.Status.ActiveEvacuatorCompleted = true
@@ -92,7 +92,7 @@ func (r *run) takeTurn(p *pod, class string) bool {
 	}
 }
 
-// evict asks the eviction API for a pod. One that waits for a budget is asked for again
+// evict asks the eviction API for a pod. One that waits for a budget is requested again
 // when that opens.
 func (r *run) evict(p *pod) {
 	for _, b := range p.budgets {
@@ -110,7 +110,7 @@ func (r *run) evict(p *pod) {
 	}
 }
 
-// locked is the first budget of a pod that bears a lock, and that lock; nil if none does.
+// locked returns the first budget of a pod that bears a lock, and that lock; nil if none does.
 func (r *run) locked(p *pod) (*policyv1.PodDisruptionBudget, budget.Hold) {
 	for _, b := range p.budgets {
 		if hold, locked := budget.LockOf(b.budget, r.world.Now, r.world.LongestLock); locked {
@@ -190,7 +190,7 @@ func (r *run) end(p *pod) {
 	}
 }
 
-// terminating is a pod as it is when it ought to have ended.
+// terminating returns a pod as it is when it ought to have ended.
 func (r *run) terminating(object *corev1.Pod) *corev1.Pod {
 	shown := *object
 	if shown.DeletionTimestamp == nil {
@@ -204,7 +204,7 @@ func (r *run) terminating(object *corev1.Pod) *corev1.Pod {
 	return &shown
 }
 
-// neverEnds returns true if a pod that terminates stays, for all that is known. Of those
+// neverEnds reports whether a pod that terminates stays, for all that is known. Of those
 // that do not terminate yet that is asked once for each node.
 func (r *run) neverEnds(object *corev1.Pod) bool {
 	switch {
@@ -221,7 +221,7 @@ func (r *run) neverEnds(object *corev1.Pod) bool {
 	return stuck
 }
 
-// stuck returns true if something holds a terminating pod that is no finalizer.
+// stuck reports whether something holds a terminating pod that is no finalizer.
 func (r *run) stuck(object *corev1.Pod) bool {
 	tracked := *r.terminating(object)
 	tracked.Finalizers = nil
@@ -230,7 +230,7 @@ func (r *run) stuck(object *corev1.Pod) bool {
 	return stuck
 }
 
-// keptByFinalizer is true of a pod with a finalizer of which nobody knows when it goes.
+// keptByFinalizer is true of a pod with a finalizer of which it is unknown when it goes.
 // The Job controller takes its own away when it has seen the pod end.
 func keptByFinalizer(object *corev1.Pod) bool {
 	return slices.ContainsFunc(object.Finalizers, func(finalizer string) bool { return finalizer != batchv1.JobTrackingFinalizer })

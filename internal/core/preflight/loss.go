@@ -24,7 +24,7 @@ type Loss struct {
 // Any is true if something is lost.
 func (l Loss) Any() bool { return len(l.Data)+len(l.Unreplaced)+len(l.Failed) > 0 }
 
-// LossOf is the loss of a drain of these pods. Pods of DaemonSets and static ones are left
+// LossOf returns the loss of a drain of these pods. Pods of DaemonSets and static ones are left
 // out, as kubectl drain leaves them out, and so are those that are done or labelled to stay.
 func LossOf(pods []*corev1.Pod, jobs []*batchv1.Job) (loss Loss) {
 	known := newOwners(Owners{Jobs: jobs})

@@ -28,7 +28,7 @@ type application struct {
 	owner     Owner
 }
 
-// outages are the applications that go down, those of most pods first.
+// outages returns the applications that go down, those of most pods first.
 func (t *forecaster) outages(nodes []NodeForecast) []Outage {
 	leaving, of := map[types.NamespacedName]bool{}, map[application]int{}
 	for i := range nodes {

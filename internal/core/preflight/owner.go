@@ -19,7 +19,7 @@ type ownerKey struct {
 	uid                   types.UID
 }
 
-// ownerOf is the zero value for a pod that has none.
+// ownerOf returns the zero value for a pod that has none.
 func ownerOf(object *corev1.Pod) ownerKey {
 	owner := podclass.Owner(object)
 	if owner == nil {
@@ -36,7 +36,7 @@ type owners struct {
 	jobs         map[types.UID]*batchv1.Job
 	claims       map[types.NamespacedName]*corev1.PersistentVolumeClaim
 	volumes      map[string]*corev1.PersistentVolume
-	// ineligible is why Deployments cannot surge, as far as anybody has asked.
+	// ineligible is the reason why Deployments cannot surge, as far as anybody has asked.
 	ineligible map[*appsv1.Deployment]string
 }
 
@@ -60,7 +60,7 @@ func newOwners(given Owners) *owners {
 	return o
 }
 
-// deploymentOf is the Deployment that a pod belongs to by its ReplicaSet; nil if it
+// deploymentOf returns the Deployment that a pod belongs to by its ReplicaSet; nil if it
 // belongs to none.
 func (o *owners) deploymentOf(object *corev1.Pod) *appsv1.Deployment {
 	owner := podclass.Owner(object)
@@ -85,7 +85,7 @@ func (o *owners) cannotSurge(d *appsv1.Deployment) string {
 	return why
 }
 
-// claimsOf are the volumes that the pods of a Deployment share.
+// claimsOf returns the volumes that the pods of a Deployment share.
 func (o *owners) claimsOf(d *appsv1.Deployment) []*corev1.PersistentVolumeClaim {
 	var claims []*corev1.PersistentVolumeClaim
 	for _, volume := range d.Spec.Template.Spec.Volumes {
@@ -113,7 +113,7 @@ func (o *owners) jobEnds(uid types.UID) string {
 	}
 }
 
-// ignoresDisruptions returns true if a pod that is evicted is no failure of its Job.
+// ignoresDisruptions reports whether a pod that is evicted is no failure of its Job.
 func ignoresDisruptions(job *batchv1.Job) bool {
 	return job.Spec.PodFailurePolicy != nil && slices.ContainsFunc(job.Spec.PodFailurePolicy.Rules, func(rule batchv1.PodFailurePolicyRule) bool {
 		return rule.Action == batchv1.PodFailurePolicyActionIgnore &&

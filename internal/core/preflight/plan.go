@@ -38,7 +38,7 @@ func withoutTimes(blockers []v1alpha1.Blocker) []v1alpha1.Blocker {
 	return blockers
 }
 
-// planText is what would happen on a node, in a line.
+// planText returns what would happen on a node, in a line.
 func planText(f *NodeForecast) string {
 	c := &f.Count
 	if f.Outcome == OutcomeUnknown && c.Unknown == 0 {

@@ -11,7 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// ownerOf is the controller of a pod, for people.
+// ownerOf returns the controller of a pod, for people.
 func (t *forecaster) ownerOf(object *corev1.Pod) *Owner {
 	if d := t.owners.deploymentOf(object); d != nil {
 		return &Owner{Kind: "Deployment", Name: d.Name}
@@ -25,7 +25,7 @@ func (t *forecaster) ownerOf(object *corev1.Pod) *Owner {
 // maxVolumes is how many volumes of a pod are named.
 const maxVolumes = 10
 
-// dataLost is what goes with a pod that leaves its node, or stays behind there.
+// dataLost returns what goes with a pod that leaves its node, or stays behind there.
 func (o *owners) dataLost(object *corev1.Pod) []string {
 	var lost []string
 	for i := range object.Spec.Volumes {
@@ -56,7 +56,7 @@ func (o *owners) volumeLost(namespace string, volume *corev1.Volume) string {
 	return ""
 }
 
-// sizeOf is how much CPU and memory the containers of a pod ask for, as one number:
+// sizeOf returns how much CPU and memory the containers of a pod ask for, as one number:
 // what only matters for the order in which pods are tried.
 func sizeOf(object *corev1.Pod) *resource.Quantity {
 	sum := &resource.Quantity{}
@@ -68,7 +68,7 @@ func sizeOf(object *corev1.Pod) *resource.Quantity {
 	return sum
 }
 
-// budgetsUnread returns true if nobody knows whether a pod that is evicted is under a budget.
+// budgetsUnread reports whether it is unknown whether a pod that is evicted is under a budget.
 func (t *forecaster) budgetsUnread(p *pod) bool {
 	return p.evicted() && p.object.Status.Phase != corev1.PodPending && slices.ContainsFunc(t.Unread, func(u Unread) bool {
 		return u.Kind == "PodDisruptionBudget" && (u.Namespace == "" || u.Namespace == p.object.Namespace)
@@ -94,7 +94,7 @@ var consequences = map[string]string{
 	"StorageClass":          "where pods with new volumes fit",
 }
 
-// unread says what is not known.
+// unread returns what is not known.
 func (t *forecaster) unread() []Unread {
 	told := slices.Clone(t.Unread)
 	for i := range told {

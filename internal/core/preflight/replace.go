@@ -34,7 +34,7 @@ type replacement struct {
 	node, why string
 	// jobFails is true if it is not made because its Job has failed for good.
 	jobFails bool
-	// unknown is true if nobody knows whether it fits anywhere.
+	// unknown is true if it is unknown whether it fits anywhere.
 	unknown bool
 	// ready is true if it will be ready where it runs: one that is not now need not be.
 	ready bool
@@ -43,8 +43,8 @@ type replacement struct {
 	set     *statefulSet
 }
 
-// replace is what the owner of a pod makes in its place; nil if that is nothing, and
-// then nobody knows of anything that it would make.
+// replace returns what the owner of a pod makes in its place; nil if that is nothing, and
+// then it is unknown of anything that it would make.
 func (r *run) replace(p *pod) *replacement {
 	owner := podclass.Owner(p.object)
 	if owner == nil {
@@ -65,7 +65,7 @@ func (r *run) replace(p *pod) *replacement {
 	return next
 }
 
-// serves returns true if a node is Ready, so that pods that are not ready have reasons
+// serves reports whether a node is Ready, so that pods that are not ready have reasons
 // of their own.
 func (r *run) serves(name string) bool {
 	node := r.node(name)
@@ -74,7 +74,7 @@ func (r *run) serves(name string) bool {
 	})
 }
 
-// templateOf is a pod like another one that is on no node yet.
+// templateOf returns a pod like another one that is on no node yet.
 func templateOf(object *corev1.Pod) *corev1.Pod {
 	made := &corev1.Pod{ObjectMeta: object.ObjectMeta, Spec: object.Spec, Status: corev1.PodStatus{Phase: corev1.PodPending}}
 	made.UID = types.UID("after-" + string(object.UID))

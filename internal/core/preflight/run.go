@@ -54,7 +54,7 @@ type run struct {
 	moved bool
 	// before and after are the verdicts on the nodes at the beginning and at the end.
 	before, after []maintenance.NodeVerdict
-	// invalid is why the maintenance is not understood; empty if it is.
+	// invalid is the reason why the maintenance is not understood; empty if it is.
 	invalid string
 }
 
@@ -83,7 +83,7 @@ type pod struct {
 	action        Action
 	why           string
 	budgets       []*simulatedBudget
-	// refusal is why it is not evicted.
+	// refusal is the reason why it is not evicted.
 	refusal evacuation.Outcome
 	// chance is true if a budget has let it go that others of its pods would have needed.
 	chance bool
@@ -102,7 +102,7 @@ func newRun(s *Snapshot, o *owners, by order) *run {
 		r.placer = s.Place()
 	}
 	// What autoscalers are told makes no difference to pods. Who has responders is asked by an
-	// Evacuation here, whatever it was or will be asked by: its forecast tells of them.
+	// Evacuation here, whatever it was or will be asked by: its forecast reports them.
 	r.world.Protect, r.world.Requester = nil, evictionrequest.Availability{}
 	r.world.Maintenances = slices.DeleteFunc(slices.Clone(s.World.Maintenances), func(m *v1alpha1.NodeMaintenance) bool { return m.Name == r.name })
 	asked := *s.Maintenance
@@ -209,7 +209,7 @@ func (r *run) step() time.Duration {
 	return decision.RequeueAfter
 }
 
-// deletes returns true if the deadline of some maintenance has pods deleted.
+// deletes reports whether the deadline of some maintenance has pods deleted.
 func (r *run) deletes() bool {
 	return slices.ContainsFunc(r.world.Maintenances, func(m *v1alpha1.NodeMaintenance) bool {
 		return m.Spec.Deadline != nil && m.Spec.Deadline.OnDeadline == v1alpha1.DeadlineDelete
@@ -237,7 +237,7 @@ func (r *run) conclude() {
 	}
 }
 
-// invalidity is why a spec is not understood; empty if it is.
+// invalidity returns why a spec is not understood; empty if it is.
 func invalidity(status v1alpha1.NodeMaintenanceStatus) string {
 	for _, condition := range status.Conditions {
 		if condition.Reason == v1alpha1.ReasonInvalidSpec {

@@ -60,7 +60,7 @@ type Unread struct {
 }
 
 // Placer estimates where the scheduler would put pods. It knows the pods and nodes of a
-// cluster and is told of every change.
+// cluster and learns of every change.
 type Placer interface {
 	// Place puts a copy of a pod on the node that the scheduler would take, and
 	// remembers it there; without one it says why none fits, in one line.

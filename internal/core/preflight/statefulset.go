@@ -33,14 +33,14 @@ func ofStatefulSet(object *corev1.Pod) bool {
 	return owner != nil && owner.Kind == "StatefulSet"
 }
 
-// ordinal is the number at the end of the name of a pod.
+// ordinal returns the number at the end of the name of a pod.
 func ordinal(object *corev1.Pod) int {
 	// A name without one sorts first and so holds up all others, as an unknown should.
 	number, _ := strconv.Atoi(object.Name[strings.LastIndexByte(object.Name, '-')+1:])
 	return number
 }
 
-// miss notes that a StatefulSet has a pod less, or one that terminates for ever, and has
+// miss notes that a StatefulSet has a pod less, or one that terminates forever, and has
 // it make those that it can.
 func (r *run) miss(p *pod, next *replacement) {
 	set := r.setOf(p.object)
@@ -81,7 +81,7 @@ func (s *statefulSet) arrived(next *replacement) {
 	}
 }
 
-// unreadyBefore is the name of the first pod before an ordinal that does not serve;
+// unreadyBefore returns the name of the first pod before an ordinal that does not serve;
 // empty if all do.
 func (s *statefulSet) unreadyBefore(limit int) string {
 	first, name := limit, ""
@@ -93,7 +93,7 @@ func (s *statefulSet) unreadyBefore(limit int) string {
 	return name
 }
 
-// setOf is the StatefulSet of a pod.
+// setOf returns the StatefulSet of a pod.
 func (r *run) setOf(object *corev1.Pod) *statefulSet {
 	if r.sets == nil {
 		r.sets = map[ownerKey]*statefulSet{}
@@ -109,7 +109,7 @@ func (r *run) setOf(object *corev1.Pod) *statefulSet {
 	return r.setNamed(ownerOf(object))
 }
 
-// setNamed is the StatefulSet of a key. One that could not be read makes its pods one
+// setNamed returns the StatefulSet of a key. One that could not be read makes its pods one
 // after the other, as they do unless they say something else.
 func (r *run) setNamed(key ownerKey) *statefulSet {
 	set := r.sets[key]

@@ -13,7 +13,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
-// budgets are those that slow the drain or hold it up.
+// budgets returns those that slow the drain or hold it up.
 func (t *forecaster) budgets() []BudgetForecast {
 	found := map[*simulatedBudget]*BudgetForecast{}
 	before := t.runs[0].before
@@ -57,7 +57,7 @@ func (p *pod) evicted() bool {
 	return p.action == ActionEvict || p.action == ActionSurge || p.action == ActionEvacuator
 }
 
-// forecast is what is known of a budget before anybody leaves.
+// forecast returns what is known of a budget before anybody leaves.
 func (b *simulatedBudget) forecast() *BudgetForecast {
 	f := &BudgetForecast{Namespace: b.given.Namespace, Name: b.given.Name}
 	f.Allowed, _ = budget.Allowed(b.given)
@@ -84,7 +84,7 @@ func (f *BudgetForecast) blame(p *pod, found *v1alpha1.Blocker) {
 	f.Effect, f.Why, f.Suggestion = effect, found.Message, found.Suggestion
 }
 
-// judge returns true if there is something to tell of the budget.
+// judge reports whether there is something to tell of the budget.
 func (f *BudgetForecast) judge() bool {
 	switch {
 	case f.Effect == BudgetNever && f.HeldCount == 0:
@@ -106,7 +106,7 @@ func (f *BudgetForecast) judge() bool {
 // namedNodes is how many nodes of a meeting are named.
 const namedNodes = 10
 
-// meetings are the other maintenances of the nodes.
+// meetings returns the other maintenances of the nodes.
 func (t *forecaster) meetings() []Meeting {
 	met := map[string]*encounter{}
 	for i := range t.runs[0].before {
@@ -143,7 +143,7 @@ func (e *encounter) see(v *maintenance.NodeVerdict, other maintenance.Neighbour,
 	e.forwarded += ones(other.ForwardedBy == own)
 }
 
-// tell says what the meeting means.
+// tell returns what the meeting means.
 func (e *encounter) tell() Meeting {
 	on := "on " + phrase.Count(e.NodeCount, "node")
 	var words []string
@@ -173,7 +173,7 @@ func (e *encounter) tell() Meeting {
 	return e.Meeting
 }
 
-// outcome is what becomes of all nodes.
+// outcome returns what becomes of all nodes.
 func (t *forecaster) outcome(f *Forecast) Outcome {
 	least := t.leastHeld()
 	switch {
@@ -192,7 +192,7 @@ func (t *forecaster) outcome(f *Forecast) Outcome {
 	}
 }
 
-// leastHeld is how many pods do not leave, by whatever happens, for a reason of their
+// leastHeld returns how many pods do not leave, by whatever happens, for a reason of their
 // own: their turn comes, and that they do not is known.
 func (t *forecaster) leastHeld() int {
 	least := -1

@@ -38,7 +38,7 @@ func (r *run) surge(p *pod) (waits bool) {
 }
 
 // await has a pod wait for its replacement, as long as that fits nowhere. Its Evacuation
-// tells of that as it would while the scheduler finds no node. That the pod is evicted when
+// reports that as it would while the scheduler finds no node. That the pod is evicted when
 // progressDeadlineSeconds are over is not waited for: until then the drain is blocked.
 func (r *run) await(p *pod) {
 	p.state, p.replacement.awaited = held, true

@@ -48,7 +48,7 @@ func (c *census) add(pod *corev1.Pod, to types.UID) {
 	c.total += c.worth(to)
 }
 
-// worth is by how many pods fewer stay if one is missing that is counted there: none
+// worth returns by how many pods fewer stay if one is missing that is counted there: none
 // if its ReplicaSet has more than it wants.
 func (c *census) worth(at types.UID) int32 {
 	if at == alone {
@@ -60,7 +60,7 @@ func (c *census) worth(at types.UID) int32 {
 	return 0
 }
 
-// but is how many pods stay other than one.
+// but returns how many pods stay other than one.
 func (c *census) but(one *corev1.Pod) int32 {
 	if at, counted := c.of[one.UID]; counted {
 		return c.total - c.worth(at)
@@ -111,7 +111,7 @@ func (p *pass) distribute() {
 	}
 }
 
-// tooMany tells whether the ReplicaSet is about to remove a pod.
+// tooMany reports whether the ReplicaSet is about to remove a pod.
 func (s *replicaSet) tooMany() bool { return len(s.owned) > int(wantedBy(s.ReplicaSet)) }
 
 func (s *replicaSet) sort() {

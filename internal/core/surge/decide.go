@@ -17,7 +17,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// defaultPatience is how long a Deployment that does not say waits for a pod.
+// defaultPatience is the time for which a Deployment that does not say waits for a pod.
 const defaultPatience = 600 * time.Second
 
 // Decide returns what happens next to the pods of a Deployment.
@@ -121,12 +121,12 @@ func (p *pass) readPods() {
 	}
 }
 
-// ourTurn tells whether we are the ones who move the pod now.
+// ourTurn reports whether we are the ones who move the pod now.
 func ourTurn(e *v1alpha1.Evacuation) bool {
 	return e != nil && e.Status.ActiveEvacuatorClass == v1alpha1.DeploymentEvacuatorClass && !e.Status.ActiveEvacuatorCompleted
 }
 
-// pastOurTurn tells whether the pod may be evicted, as far as we are concerned.
+// pastOurTurn reports whether the pod may be evicted, as far as we are concerned.
 func pastOurTurn(e *v1alpha1.Evacuation) bool {
 	return e != nil && e.Status.ActiveEvacuatorClass != "" && !ourTurn(e)
 }
@@ -266,7 +266,7 @@ func remove(pod *corev1.Pod, result Result, why string) Move {
 	return Move{{Pod: pod, Message: message, Result: result, Events: []event.Event{event.DetachedPodDeleted(pod, message)}}}
 }
 
-// home is the ReplicaSet that a pod may go back to; nil if it is gone.
+// home returns the ReplicaSet that a pod may go back to; nil if it is gone.
 func (p *pass) home(d detachedPod) *replicaSet {
 	set := p.sets[d.record.ReplicaSet.UID]
 	if set == nil || set.DeletionTimestamp != nil {

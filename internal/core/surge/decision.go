@@ -48,7 +48,7 @@ const (
 	Completed Result = "completed"
 	// GaveUp means that no replacement became available in time.
 	GaveUp Result = "gaveup"
-	// Cancelled means that the pod went back, because nobody asks for it any more.
+	// Cancelled means that the pod went back, because nobody requests it any more.
 	Cancelled Result = "cancelled"
 	// Refused means that the pod cannot be surged at all.
 	Refused Result = "ineligible"
@@ -58,7 +58,7 @@ const (
 type Decision struct {
 	// Moves do not depend on each other; one that fails holds up no other.
 	Moves []Move
-	// RequeueAfter is when time alone would change the decision; 0 is never.
+	// RequeueAfter is the time at which time alone would change the decision; 0 is never.
 	RequeueAfter time.Duration
 }
 

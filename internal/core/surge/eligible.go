@@ -53,7 +53,7 @@ func Ineligible(d *appsv1.Deployment) string {
 	return ""
 }
 
-// maxSurge is how many pods of the Deployment may be detached at a time. It
+// maxSurge returns how many pods of the Deployment may be detached at a time. It
 // rounds up, as the Deployment controller does.
 func maxSurge(d *appsv1.Deployment) int {
 	most := intstr.FromString("25%")
@@ -67,7 +67,7 @@ func maxSurge(d *appsv1.Deployment) int {
 	return number
 }
 
-// replicas is how many pods the Deployment wants; 1 if it does not say.
+// replicas returns how many pods the Deployment wants; 1 if it does not say.
 func replicas(d *appsv1.Deployment) int32 {
 	if d.Spec.Replicas == nil {
 		return 1
@@ -85,7 +85,7 @@ func selectsHash(selector *metav1.LabelSelector) bool {
 	})
 }
 
-// hostPort is the first port of the node that the pods take; 0 if there is none.
+// hostPort returns the first port of the node that the pods take; 0 if there is none.
 func hostPort(spec *corev1.PodSpec) int32 {
 	for _, container := range slices.Concat(spec.InitContainers, spec.Containers) {
 		for _, port := range container.Ports {
@@ -97,7 +97,7 @@ func hostPort(spec *corev1.PodSpec) int32 {
 	return 0
 }
 
-// Exclusive says which volume only one node can mount; empty if there is none.
+// Exclusive returns which volume only one node can mount; empty if there is none.
 func Exclusive(claims []*corev1.PersistentVolumeClaim) string {
 	for _, claim := range claims {
 		if slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteMany) {

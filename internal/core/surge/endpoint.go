@@ -25,7 +25,7 @@ const (
 // Endpoint says that a Service leads to a pod.
 type Endpoint struct {
 	Route
-	// For is how long that is known.
+	// For is the time for which that is known.
 	For time.Duration
 }
 
@@ -41,7 +41,7 @@ type routes struct {
 	of     []Route
 }
 
-// routed are the routes that lead to detached pods, by their labels.
+// routed returns the routes that lead to detached pods, by their labels.
 func (p *pass) routed() []routes {
 	if p.routes != nil {
 		return p.routes
@@ -71,7 +71,7 @@ func (p *pass) routed() []routes {
 	return p.routes
 }
 
-// withoutHash are the labels of a pod that Services select by.
+// withoutHash returns the labels of a pod that Services select by.
 func withoutHash(all labels.Set) labels.Set {
 	set := labels.Set{}
 	for key, value := range all {
@@ -82,7 +82,7 @@ func withoutHash(all labels.Set) labels.Set {
 	return set
 }
 
-// reach is how long it takes until every Service that leads to detached pods has led to
+// reach returns how long it takes until every Service that leads to detached pods has led to
 // this one for long enough; 0 if they have. Missing is the one that does not yet. A
 // Service that selects one pod selects all others that have its labels, or more.
 func (p *pass) reach(pod *corev1.Pod) (after time.Duration, missing string) {
@@ -101,7 +101,7 @@ func (p *pass) reach(pod *corev1.Pod) (after time.Duration, missing string) {
 	return after, ""
 }
 
-// carries tells whether a pod has all of some labels.
+// carries reports whether a pod has all of some labels.
 func carries(all map[string]string, some labels.Set) bool {
 	for key, value := range some {
 		if has, found := all[key]; !found || has != value {
@@ -111,7 +111,7 @@ func carries(all map[string]string, some labels.Set) bool {
 	return true
 }
 
-// unreached says which Service does not lead to a pod that is ready; empty if each does.
+// unreached returns which Service does not lead to a pod that is ready; empty if each does.
 func (p *pass) unreached(pod *corev1.Pod) string {
 	if _, ready := readySince(pod); !ready {
 		return ""

@@ -71,7 +71,7 @@ func ofNobody(pod string) string {
 	return fmt.Sprintf("Pod %s belongs to no Deployment that could surge.", pod)
 }
 
-// cannot says why a Deployment does not surge.
+// cannot returns why a Deployment does not surge.
 func cannot(deployment, why string) string {
 	return fmt.Sprintf("Deployment %s cannot surge: %s.", deployment, why)
 }
@@ -94,7 +94,7 @@ func Evacuators(pod *corev1.Pod, deployment *appsv1.Deployment, mode Mode) ([]v1
 	return podclass.Evacuators(with(pod, func(annotations map[string]string) { annotations[annotation] = value }))
 }
 
-// registration is the value of our annotation that a pod has by its responders, by its
+// registration returns the value of our annotation that a pod has by its responders, by its
 // Deployment or by the mode. A detached pod, which belongs to no Deployment for the moment,
 // is ours to the end.
 func registration(pod *corev1.Pod, deployment *appsv1.Deployment, mode Mode) (value string, registered bool) {
@@ -120,7 +120,7 @@ func off(pod *corev1.Pod) ([]v1alpha1.Evacuator, []podclass.Problem) {
 	})
 }
 
-// with is the pod with other annotations.
+// with returns the pod with other annotations.
 func with(pod *corev1.Pod, change func(map[string]string)) *corev1.Pod {
 	changed := *pod
 	changed.Annotations = maps.Clone(pod.Annotations)

@@ -12,7 +12,7 @@ import (
 // maxNamed is how many pods a message names.
 const maxNamed = 3
 
-// replacedMessage says who serves instead of a pod.
+// replacedMessage returns who serves instead of a pod.
 func (p *pass) replacedMessage(d detachedPod, others, need int32) string {
 	newcomers := p.newcomers(d)
 	if newcomers.available == nil {
@@ -21,19 +21,19 @@ func (p *pass) replacedMessage(d detachedPod, others, need int32) string {
 	return fmt.Sprintf("Pod %s is replaced by %s: available without it: %d, needed: %d.", d.pod.Name, newcomers.available.Name, others, need)
 }
 
-// awaitedMessage says what a pod waits for.
+// awaitedMessage returns what a pod waits for.
 func (p *pass) awaitedMessage(d detachedPod, others, need int32) string {
 	return fmt.Sprintf("Pod %s serves on until it is replaced: available without it: %d, needed: %d. %s",
 		d.pod.Name, others, need, p.lacking(d))
 }
 
-// gaveUpMessage says what a pod was waiting for in vain.
+// gaveUpMessage returns what a pod was waiting for in vain.
 func (p *pass) gaveUpMessage(d detachedPod, patience time.Duration) string {
 	return fmt.Sprintf("Gave up on replacing pod %s after %s; it goes back to ReplicaSet %s. %s",
 		d.pod.Name, patience, d.record.ReplicaSet.Name, p.lacking(d))
 }
 
-// coveredMessage says why a pod neither waits nor goes back.
+// coveredMessage returns why a pod neither waits nor goes back.
 func coveredMessage(d detachedPod, why string) string {
 	return fmt.Sprintf("Pod %s waits no longer: %s, but others are ready in its place.", d.pod.Name, why)
 }
@@ -54,7 +54,7 @@ func (p *pass) lacking(d detachedPod) string {
 	return fmt.Sprintf("Not available: %s. Look at: %s", list(names, "", ""), command.Of("kubectl -n %s describe pod %s", d.pod.Namespace, names[0]))
 }
 
-// newcomers are the pods of a detached pod's ReplicaSet.
+// newcomers returns the pods of a detached pod's ReplicaSet.
 func (p *pass) newcomers(d detachedPod) *replicaSet {
 	set := p.sets[d.record.ReplicaSet.UID]
 	if set == nil {

@@ -32,7 +32,7 @@ type Record struct {
 	ReplicaSet Reference `json:"replicaSet"`
 	// Hash is the pod-template-hash that the pod had.
 	Hash string `json:"hash"`
-	// Since is when it was detached.
+	// Since is the time at which it was detached.
 	Since metav1.Time `json:"since"`
 	// Need is how many other pods have to be available before it may leave.
 	Need int32 `json:"need"`
@@ -56,14 +56,14 @@ func DeploymentOf(pod *corev1.Pod) (Reference, bool) {
 	return mark.Deployment, ok
 }
 
-// Detached tells whether a pod carries the record of its detachment.
+// Detached reports whether a pod carries the record of its detachment.
 func Detached(pod *corev1.Pod) bool {
 	_, detached := recordOf(pod)
 	return detached
 }
 
-// Lost tells whether a pod is detached and its record cannot be read any more:
-// nobody knows where it came from.
+// Lost reports whether a pod is detached and its record cannot be read any more:
+// it is unknown where it came from.
 func Lost(pod *corev1.Pod) bool {
 	return pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == detachedHash && !Detached(pod)
 }
@@ -90,7 +90,7 @@ func markOf(pod *corev1.Pod) (mark replacement, ok bool) {
 	return mark, mark.Deployment.UID != "" && mark.For != ""
 }
 
-// detach is the pod with its record and a label that no ReplicaSet selects.
+// detach returns the pod with its record and a label that no ReplicaSet selects.
 func detach(pod *corev1.Pod, record Record) *corev1.Pod {
 	changed := changedCopy(pod)
 	changed.Annotations[v1alpha1.SurgeAnnotation] = encode(record)
@@ -98,7 +98,7 @@ func detach(pod *corev1.Pod, record Record) *corev1.Pod {
 	return changed
 }
 
-// giveBackLabel is the pod with the label that it had. The record stays until
+// giveBackLabel returns the pod with the label that it had. The record stays until
 // its ReplicaSet has taken it back.
 func giveBackLabel(pod *corev1.Pod, record Record) *corev1.Pod {
 	changed := changedCopy(pod)
@@ -112,7 +112,7 @@ func dropRecord(pod *corev1.Pod) *corev1.Pod {
 	return changed
 }
 
-// mark is the pod with a deletion cost by which its ReplicaSet removes it first.
+// mark returns the pod with a deletion cost by which its ReplicaSet removes it first.
 func mark(pod *corev1.Pod, record replacement, cost int32) *corev1.Pod {
 	changed := changedCopy(pod)
 	if before, priced := pod.Annotations[corev1.PodDeletionCost]; priced {
@@ -123,7 +123,7 @@ func mark(pod *corev1.Pod, record replacement, cost int32) *corev1.Pod {
 	return changed
 }
 
-// unmark is the pod with the deletion cost that it had.
+// unmark returns the pod with the deletion cost that it had.
 func unmark(pod *corev1.Pod, record replacement) *corev1.Pod {
 	changed := changedCopy(pod)
 	delete(changed.Annotations, v1alpha1.SurgeReplacementAnnotation)
@@ -134,7 +134,7 @@ func unmark(pod *corev1.Pod, record replacement) *corev1.Pod {
 	return changed
 }
 
-// deletionCost is what a ReplicaSet reads; 0 if it says nothing.
+// deletionCost returns what a ReplicaSet reads; 0 if it says nothing.
 func deletionCost(pod *corev1.Pod) int32 {
 	cost, err := strconv.ParseInt(pod.Annotations[corev1.PodDeletionCost], 10, 32)
 	if err != nil {

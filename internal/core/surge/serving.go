@@ -33,7 +33,7 @@ func (p *pass) availableBut(one *corev1.Pod) int32 {
 	return p.available.but(one)
 }
 
-// covered tells whether enough other pods are ready, if not yet available, for a
+// covered reports whether enough other pods are ready, if not yet available, for a
 // budget to let a detached pod be evicted. To give it back could cost both: it is
 // evicted while its ReplicaSet removes the one that is ready in its place.
 func (p *pass) covered(d detachedPod) bool {
@@ -49,7 +49,7 @@ type soonAvailable struct {
 	after time.Duration
 }
 
-// availableSoon are those that are ready and not yet available, the next one first.
+// availableSoon returns those that are ready and not yet available, the next one first.
 func (p *pass) availableSoon() []soonAvailable {
 	var soon []soonAvailable
 	for _, pod := range p.Pods {
@@ -68,14 +68,14 @@ func released(d detachedPod) bool {
 	return owner == nil || owner.UID != d.record.ReplicaSet.UID
 }
 
-// notReady is for how long a pod is not available that is not ready: nobody knows.
+// notReady is for how long a pod is not available that is not ready: it is unknown.
 const notReady = time.Duration(math.MaxInt64)
 
 // nobodyKnows is for how long a pod is not available that is ready, while the clock is not
 // believed or a Service does not lead to it.
 const nobodyKnows = notReady - 1
 
-// unavailableFor is how long it takes until a pod is what the Deployment controller
+// unavailableFor returns how long it takes until a pod is what the Deployment controller
 // calls available, ready for minReadySeconds, and is reached as those are that it
 // replaces; 0 if it is.
 func (p *pass) unavailableFor(pod *corev1.Pod) time.Duration {
@@ -87,7 +87,7 @@ func (p *pass) unavailableFor(pod *corev1.Pod) time.Duration {
 	return max(left, after)
 }
 
-// untilAvailable is how long a pod is not available yet for its Deployment, which does
+// untilAvailable returns how long a pod is not available yet for its Deployment, which does
 // not ask whether Services lead to it.
 func (p *pass) untilAvailable(pod *corev1.Pod) time.Duration {
 	ready, is := readySince(pod)
@@ -103,7 +103,7 @@ func (p *pass) untilAvailable(pod *corev1.Pod) time.Duration {
 	return max(since.Sub(p.Now), 0)
 }
 
-// readySince is since when a pod serves, if it does.
+// readySince returns since when a pod serves, if it does.
 func readySince(pod *corev1.Pod) (since time.Time, is bool) {
 	if !active(pod) || pod.Status.Phase != corev1.PodRunning {
 		return time.Time{}, false
@@ -116,12 +116,12 @@ func readySince(pod *corev1.Pod) (since time.Time, is bool) {
 	return time.Time{}, false
 }
 
-// active is what a ReplicaSet counts.
+// active returns what a ReplicaSet counts.
 func active(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && !podclass.Terminal(pod)
 }
 
-// wantedBy is how many pods a ReplicaSet wants; 1 if it does not say.
+// wantedBy returns how many pods a ReplicaSet wants; 1 if it does not say.
 func wantedBy(set *appsv1.ReplicaSet) int32 {
 	if set.Spec.Replicas == nil {
 		return 1
@@ -129,7 +129,7 @@ func wantedBy(set *appsv1.ReplicaSet) int32 {
 	return *set.Spec.Replicas
 }
 
-// wantedFor is how many pods there are to be of a detached pod's application.
+// wantedFor returns how many pods there are to be of a detached pod's application.
 func (p *pass) wantedFor(d detachedPod) int32 {
 	if p.Deployment == nil {
 		return wantedBy(p.home(d).ReplicaSet)
@@ -142,7 +142,7 @@ func newest(a, b *corev1.Pod) int {
 	return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
-// patience is how long the Deployment, nil if it is gone, gives a new pod to
+// patience returns how long the Deployment, nil if it is gone, gives a new pod to
 // become available.
 func patience(d *appsv1.Deployment) time.Duration {
 	if d == nil || d.Spec.ProgressDeadlineSeconds == nil {

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// firstReport is how long a pod moves or waits before it is worth a write to
+	// firstReport is the time for which a pod moves or waits before it is worth a write to
 	// say so: most are quicker.
 	firstReport = 10 * time.Second
 	// nextReport keeps our turn: it is half of the shortest progress deadline
@@ -26,7 +26,7 @@ const (
 	nextReport = 5 * time.Minute
 )
 
-// waiting are the evacuations of pods that are still in their ReplicaSets and
+// waiting returns the evacuations of pods that are still in their ReplicaSets and
 // whose turn is ours, the oldest first.
 func (p *pass) waiting() []waitingPod {
 	var waiting []waitingPod
@@ -48,7 +48,7 @@ type waitingPod struct {
 	evacuation *v1alpha1.Evacuation
 }
 
-// Begins tells whether a pod is about to be surged, so that its Deployment's
+// Begins reports whether a pod is about to be surged, so that its Deployment's
 // claims matter.
 func Begins(s Snapshot) bool {
 	return len(newPass(s).waiting()) > 0
@@ -114,8 +114,8 @@ func (p *pass) detach(pod *corev1.Pod) {
 	p.moving = append(p.moving, pod.Name)
 }
 
-// needed is how many available pods the Deployment has to keep, besides one of its
-// own. While nobody knows which are available yet, that is all. One that Services are
+// needed returns how many available pods the Deployment has to keep, besides one of its
+// own. While it is unknown which are available yet, that is all. One that Services are
 // about to lead to is to be kept like those that they lead to.
 func (p *pass) needed(pod *corev1.Pod) int32 {
 	if p.ClockSkewed && p.Deployment.Spec.MinReadySeconds > 0 {
@@ -155,7 +155,7 @@ func (p *pass) report(e *v1alpha1.Evacuation, reason, message string) {
 	p.add(Move{{Evacuation: e, Status: status, Message: message}})
 }
 
-// unplaced are the words of the scheduler that finds no node for the replacement of a pod;
+// unplaced returns the words of the scheduler that finds no node for the replacement of a pod;
 // empty if it has not said so.
 func (p *pass) unplaced(d detachedPod) string {
 	for _, pod := range p.newcomers(d).lacking {
@@ -204,8 +204,8 @@ func complete(now time.Time, e *v1alpha1.Evacuation, result Result, message stri
 	return Move{write}
 }
 
-// unsurged is the end of our turn about a pod that stays in its ReplicaSet, or goes back:
-// who asks for nothing but its replacement does not want it evicted then.
+// unsurged returns the end of our turn about a pod that stays in its ReplicaSet, or goes back:
+// who requests nothing but its replacement does not want it evicted then.
 func unsurged(move Move) Move {
 	for i := range move {
 		meta.SetStatusCondition(&move[i].Status.Conditions, metav1.Condition{

@@ -10,7 +10,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// Undone is a pod without anything that surging has written on it, at once and whoever
+// Undone returns a pod without anything that surging has written on it, at once and whoever
 // takes it back. A hash or a deletion cost that no pod can have is not put back: nobody
 // could write it. It is the argument itself if there is nothing to undo.
 func Undone(pod *corev1.Pod) *corev1.Pod {
@@ -33,13 +33,13 @@ func Undone(pod *corev1.Pod) *corev1.Pod {
 	return undone
 }
 
-// isCost returns true if a ReplicaSet can read the deletion cost.
+// isCost reports whether a ReplicaSet can read the deletion cost.
 func isCost(text string) bool {
 	_, err := strconv.ParseInt(text, 10, 32)
 	return err == nil
 }
 
-// unmarked is a pod that makes room for nobody. Where it cannot be read what the pod cost
+// unmarked returns a pod that makes room for nobody. Where it cannot be read what the pod cost
 // before, what it costs now may be its owner's.
 func unmarked(pod *corev1.Pod) *corev1.Pod {
 	mark, readable := markOf(pod)
