@@ -65,7 +65,7 @@ func (d *Decision) refuse(s Snapshot, request *lifecyclev1alpha1.EvictionRequest
 // setConditions writes conditions to a request that lacks them.
 func (d *Decision) setConditions(s Snapshot, request *lifecyclev1alpha1.EvictionRequest, conditions []metav1.Condition) {
 	status := *request.Status.DeepCopy()
-	status.ObservedGeneration = &request.Generation
+	status.ObservedGeneration = new(request.Generation)
 	for _, c := range conditions {
 		set(&status.Conditions, s.Now, c)
 	}
