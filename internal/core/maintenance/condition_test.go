@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -26,63 +25,47 @@ func (w *world) refuse(pod *corev1.Pod) {
 	}}
 }
 
-func TestConditionsAndSummaryOfADrain(t *testing.T) {
+func TestConditionsOfADrain(t *testing.T) {
 	w := newWorld(t, "one", "two")
 	m := w.maintenance("m", idle, nil, "one", "two")
 	pods := w.run("one", 3, 0)
-	expect := func(what, summary string, conditions ...string) maintenance.MaintenanceDecision {
+	expect := func(what, drained, blocked string, urgent bool) maintenance.MaintenanceDecision {
 		t.Helper()
 		w.now = w.now.Add(time.Minute)
-		decision := w.pass().Maintenances[0]
-		var got []string
-		for _, c := range m.Status.Conditions {
-			got = append(got, fmt.Sprintf("%s=%s %s", c.Type, c.Status, c.Reason))
+		d := w.pass().Maintenances[0]
+		got := []string{conditionOf(m, v1alpha1.ConditionDrained), conditionOf(m, v1alpha1.ConditionBlocked)}
+		if diff := cmp.Diff([]string{drained, blocked}, got); diff != "" || d.Urgent != urgent {
+			t.Errorf("%s: urgent is %t, Drained and Blocked (-want +got):\n%s", what, d.Urgent, diff)
 		}
-		if diff := cmp.Diff(conditions, got); diff != "" {
-			t.Errorf("%s: conditions (-want +got):\n%s", what, diff)
-		}
-		if m.Status.Summary != summary {
-			t.Errorf("%s: summary is %q, want %q", what, m.Status.Summary, summary)
-		}
-		return decision
+		return d
 	}
-
-	expect("planned", "2 nodes planned")
-	m.Spec.Stage = v1alpha1.StageCordon
-	m.Generation = 2
-	expect("before the cordon is seen", "0/2 nodes cordoned", "Blocked=False NotBlocked")
-	if d := expect("cordoned", "2/2 nodes cordoned", "Blocked=False NotBlocked"); d.Urgent || d.Status.ObservedGeneration != 2 {
-		t.Errorf("urgent is %v and the observed generation %d, want false and 2", d.Urgent, d.Status.ObservedGeneration)
+	expect("planned", "none", "none", false)
+	m.Spec.Stage, m.Generation = v1alpha1.StageCordon, 2
+	expect("before the cordon is seen", "none", "False NotBlocked", true)
+	if d := expect("cordoned", "none", "False NotBlocked", false); d.Status.ObservedGeneration != 2 {
+		t.Errorf("the observed generation is %d, want 2", d.Status.ObservedGeneration)
 	}
 	m.Spec.Stage = drain
-	if d := expect("draining", "1/2 nodes drained, 3 pods left", "Blocked=False NotBlocked", "Drained=False Draining"); !d.Urgent || !d.Record {
-		t.Errorf("urgent is %v and record is %v, want both", d.Urgent, d.Record)
+	if d := expect("draining", "False Draining", "False NotBlocked", true); !d.Record {
+		t.Error("the stage is not recorded")
 	}
 	began := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDrained).LastTransitionTime
 	w.refuse(pods[0])
 	w.refuse(pods[1])
-	if d := expect("blocked", "1/2 nodes drained, 3 pods left, 2 blocked", "Blocked=True PDBExhausted", "Drained=False Blocked"); !d.Urgent {
-		t.Error("a condition has flipped and that is not urgent")
-	}
+	expect("blocked", "False Blocked", "True PDBExhausted", true)
 	if c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDrained); !c.LastTransitionTime.Equal(&began) {
 		t.Error("the transition time has moved without the status")
 	}
-	const why = "PDBExhausted: 2 pods on 1 node. PodDisruptionBudget/default/web: Cannot evict pod as it would violate the pod's disruption budget. " +
-		"The disruption budget web needs 3 healthy pods and has 3 currently. See what"
-	if c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionBlocked); !strings.HasPrefix(c.Message, why) {
-		t.Errorf("Blocked says %q, want %q", c.Message, why)
-	}
-
 	w.leave("one", 0)
-	d := expect("drained", "2/2 nodes drained", "Blocked=False NotBlocked", "Drained=True Drained")
+	d := expect("drained", "True Drained", "False NotBlocked", true)
 	if diff := cmp.Diff([]string{"Node/one NodeDrained", "NodeMaintenance/m Drained"}, reasons(d.Events)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
-	if d := expect("still drained", "2/2 nodes drained", "Blocked=False NotBlocked", "Drained=True Drained"); len(d.Events) > 0 {
-		t.Errorf("it is told again: %v", reasons(d.Events))
+	if d := expect("still drained", "True Drained", "False NotBlocked", false); len(d.Events) > 0 {
+		t.Errorf("events are repeated: %v", reasons(d.Events))
 	}
 	m.Spec.Stage = complete
-	expect("complete", "complete, was drained", "Succeeded=True Drained")
+	expect("complete", "none", "none", true)
 }
 
 func TestNoNodes(t *testing.T) {
@@ -101,58 +84,34 @@ func TestNoNodes(t *testing.T) {
 	}
 }
 
-func TestInvalidSpecsHoldUpNobody(t *testing.T) {
-	for name, test := range map[string]struct {
-		breaks func(*v1alpha1.NodeMaintenanceSpec)
-		want   string
-	}{
-		"no selector": {
-			func(s *v1alpha1.NodeMaintenanceSpec) { s.NodeSelector = nil },
-			"spec.nodeSelector: is required",
+func TestInvalidSpecBlocksNoOtherMaintenance(t *testing.T) {
+	for name, breaks := range map[string]func(*v1alpha1.NodeMaintenanceSpec){
+		"no selector": func(s *v1alpha1.NodeMaintenanceSpec) { s.NodeSelector = nil },
+		"selector": func(s *v1alpha1.NodeMaintenanceSpec) {
+			s.NodeSelector = labelledNodes("name", "one")
+			s.NodeSelector.NodeSelectorTerms[0].MatchExpressions[0].Operator = "Near"
 		},
-		"selector": {
-			func(s *v1alpha1.NodeMaintenanceSpec) {
-				s.NodeSelector = labelledNodes("name", "one")
-				s.NodeSelector.NodeSelectorTerms[0].MatchExpressions[0].Operator = "Near"
-			},
-			`spec.nodeSelector.nodeSelectorTerms[0].matchExpressions[0].operator: Unsupported value: "Near": supported values: `,
+		"pod selector": func(s *v1alpha1.NodeMaintenanceSpec) {
+			s.DrainPlan = []v1alpha1.DrainPlanEntry{entry("Default", 5), entryFor("not a label", "Default", 1)}
 		},
-		"pod selector": {
-			func(s *v1alpha1.NodeMaintenanceSpec) {
-				s.DrainPlan = []v1alpha1.DrainPlanEntry{entry("Default", 5), entryFor("not a label", "Default", 1)}
-			},
-			"spec.drainPlan[1].podSelector: ",
-		},
-		"pod type": {
-			func(s *v1alpha1.NodeMaintenanceSpec) { s.DrainPlan = []v1alpha1.DrainPlanEntry{entry("Odd", 5)} },
-			`spec.drainPlan[0].podType: must be Default, DaemonSet or Static, is "Odd"`,
-		},
-		"depth": {
-			func(s *v1alpha1.NodeMaintenanceSpec) { s.DrainDepth = "Odd" },
-			`spec.drainDepth: must be Default, DaemonSet or Static, is "Odd"`,
-		},
-		"stage": {
-			func(s *v1alpha1.NodeMaintenanceSpec) { s.Stage = "Odd" },
-			`spec.stage: must be Idle, Cordon, Drain or Complete, is "Odd"`,
-		},
+		"pod type": func(s *v1alpha1.NodeMaintenanceSpec) { s.DrainPlan = []v1alpha1.DrainPlanEntry{entry("Odd", 5)} },
+		"depth":    func(s *v1alpha1.NodeMaintenanceSpec) { s.DrainDepth = "Odd" },
+		"stage":    func(s *v1alpha1.NodeMaintenanceSpec) { s.Stage = "Odd" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, "one")
 			m := w.maintenance("broken", drain, nil, "one")
-			test.breaks(&m.Spec)
+			breaks(&m.Spec)
 			good := w.maintenance("good", drain, nil, "one")
 			w.run("one", 1, 0)
 			d := w.pass()
-			c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionBlocked)
-			if c == nil || c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.ReasonInvalidSpec || !strings.HasPrefix(c.Message, test.want) {
-				t.Errorf("Blocked is %+v, want InvalidSpec: %s", c, test.want)
+			if got := conditionOf(m, v1alpha1.ConditionBlocked); got != "True InvalidSpec" {
+				t.Errorf("Blocked is %s", got)
 			}
 			if diff := cmp.Diff([]string{"NodeMaintenance/broken InvalidSpec"}, reasons(d.Maintenances[0].Events)); diff != "" {
 				t.Errorf("events (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff([]string{"one 1+0 Evacuating [Default 1000000000]"}, lines(good)); diff != "" {
-				t.Errorf("the other maintenance (-want +got):\n%s", diff)
-			}
+			w.expectStatus("the other maintenance", good, "one 1+0 Evacuating [Default 1000000000]")
 		})
 	}
 }

@@ -23,7 +23,7 @@ func TestWhatHappensBeforeTheHandOver(t *testing.T) {
 	m.Spec.CompleteWhen = &v1alpha1.CompleteWhen{NewBoot: true}
 	w.run("node-7", 1, 0)
 	w.settle()
-	w.expect(t, "it drains", "Drain, False WaitingForDrain: node-7 is handed over when it is drained; what it does before does not count.")
+	w.expect(t, "it drains", "Drain, False WaitingForDrain")
 	w.reports("node-7", "boot-2", "v1.36.4", w.now)
 	w.settle()
 	w.leave("node-7", 0)
@@ -44,7 +44,7 @@ func TestWhatHappensBeforeTheHandOver(t *testing.T) {
 		t.Fatalf("it is not handed over: %q", says(m))
 	}
 	w.later(time.Hour)
-	if got := whether(m); !strings.HasPrefix(got, "False WaitingForBoot: node-7 has not booted, a new boot is wanted; it was handed over at 2026-03-01T07:00:01Z.") {
+	if got := whether(m); got != "False WaitingForBoot" {
 		t.Errorf("a boot from before counts: %s", got)
 	}
 }
@@ -77,7 +77,7 @@ func TestARecordThatDoesNotBelong(t *testing.T) {
 		}
 		w.leave("node-7", 0)
 		w.later(time.Hour)
-		if m.Spec.Stage != drain || !strings.HasPrefix(whether(m), "False WaitingForBoot") {
+		if m.Spec.Stage != drain || whether(m) != "False WaitingForBoot" {
 			t.Errorf("%s: %s, %s", name, m.Spec.Stage, whether(m))
 		}
 	}
@@ -90,12 +90,12 @@ func TestANodeThatIsMadeAnew(t *testing.T) {
 	w, m := handsOver(t, v1alpha1.CompleteWhen{NewBoot: true, KubeletVersion: "v1.37.1"})
 	w.nodes, w.pods = nil, map[string][]*corev1.Pod{}
 	w.later(time.Minute)
-	w.expect(t, "it is gone", "Drain, False NodesGone: node-7 does not exist … If it does not come back under this name: set stage Complete.")
+	w.expect(t, "it is gone", "Drain, False NodesGone")
 	w.node("node-7").UID = types.UID("another")
 	w.reports("node-7", "boot-9", "v1.36.4", w.now)
 	w.run("node-7", 1, 0)
 	w.settle()
-	w.expect(t, "it comes back", "Drain, False WaitingForVersion: node-7 runs kubelet v1.36.4, v1.37.1 is wanted …")
+	w.expect(t, "it comes back", "Drain, False WaitingForVersion")
 	if got := w.mark("node-7"); got != "" {
 		t.Errorf("it is handed over under a pod: %q", got)
 	}
@@ -119,11 +119,11 @@ func TestASelectorWithoutItsNode(t *testing.T) {
 	m := w.maintenance("m", drain, nil, "node-7")
 	m.Spec.CompleteWhen = &v1alpha1.CompleteWhen{NewBoot: true}
 	w.settle()
-	w.expect(t, "there is no node", "Drain, False WaitingForDrain: node-7 does not exist, so it is not handed over.")
+	w.expect(t, "there is no node", "Drain, False WaitingForDrain")
 	w.node("node-7")
 	w.reports("node-7", "boot-1", "v1.36.4", dawn)
 	w.later(time.Hour)
-	if !strings.HasPrefix(whether(m), "False WaitingForBoot") {
+	if whether(m) != "False WaitingForBoot" {
 		t.Errorf("it comes: %s", whether(m))
 	}
 }
@@ -141,7 +141,7 @@ func TestTwoMaintenancesOfANode(t *testing.T) {
 		t.Errorf("it is handed over %q", got)
 	}
 	w.later(time.Minute)
-	if first.Spec.Stage != complete || !strings.HasPrefix(whether(second), "False WaitingForBoot") {
+	if first.Spec.Stage != complete || whether(second) != "False WaitingForBoot" {
 		t.Errorf("%s; %s: a boot from before it was handed over counts", whether(first), whether(second))
 	}
 	if node := w.find("node-7"); w.mark("node-7") != "true by second" || !node.Spec.Unschedulable {
@@ -168,12 +168,12 @@ func TestTooManyMaintenancesOfANode(t *testing.T) {
 	if got := len(strings.Split(w.find("node-7").Annotations[v1alpha1.HandedOverByAnnotation], ",")); got != 16 {
 		t.Errorf("it is handed over to %d", got)
 	}
-	if got := whether(last); got != "False WaitingForDrain: node-7 is handed over when it is drained; what it does before does not count." {
+	if got := whether(last); got != "False WaitingForDrain" {
 		t.Errorf("the last one says %s", got)
 	}
 	w.maintenances[3].Spec.Stage = complete
 	w.later(time.Second)
-	if !strings.HasPrefix(whether(last), "False WaitingForBoot") || strings.Contains(w.mark("node-7"), "m-03") {
+	if whether(last) != "False WaitingForBoot" || strings.Contains(w.mark("node-7"), "m-03") {
 		t.Errorf("the last one does not follow: %s, %q", whether(last), w.mark("node-7"))
 	}
 }
@@ -185,7 +185,7 @@ func TestAChangeOfMind(t *testing.T) {
 	w, m := handsOver(t, v1alpha1.CompleteWhen{NewBoot: true})
 	m.Spec.CompleteWhen = nil
 	w.later(time.Second)
-	if got := w.mark("node-7") + m.Annotations[v1alpha1.HandedOverAnnotation] + whether(m); got != "nothing" {
+	if got := w.mark("node-7") + m.Annotations[v1alpha1.HandedOverAnnotation] + whether(m); got != "none" {
 		t.Errorf("without completeWhen there is still %s", got)
 	}
 	w.reports("node-7", "boot-2", "v1.36.4", w.now)
@@ -195,7 +195,7 @@ func TestAChangeOfMind(t *testing.T) {
 		t.Errorf("what was announced is taken back: %q, %v", says(m), pass.Nodes)
 	}
 	w.later(time.Hour)
-	if m.Spec.Stage != drain || !strings.HasPrefix(whether(m), "False WaitingForBoot") {
+	if m.Spec.Stage != drain || whether(m) != "False WaitingForBoot" {
 		t.Errorf("%s, %s: the boot came before it was handed over again", m.Spec.Stage, whether(m))
 	}
 	m.Spec.CompleteWhen = &v1alpha1.CompleteWhen{KubeletVersion: "v1.36.4"}
@@ -219,7 +219,7 @@ func TestSomebodyTakesTheMarkAway(t *testing.T) {
 	w.reports("node-7", "boot-2", "v1.36.4", w.now)
 	delete(w.find("node-7").Annotations, v1alpha1.HandedOverByAnnotation)
 	w.later(time.Second)
-	if got := whether(m); w.mark("node-7") != "true by m" || !strings.HasPrefix(got, "False WaitingForBoot: node-7 has not booted, a new boot is wanted; it was handed over at 2026-03-01T07:00:02Z.") {
+	if got := whether(m); w.mark("node-7") != "true by m" || got != "False WaitingForBoot" {
 		t.Errorf("without the annotation: %q, %s", w.mark("node-7"), got)
 	}
 }
@@ -257,10 +257,10 @@ func TestPodsComeBackBeforeTheMark(t *testing.T) {
 		if kept := m.Annotations[v1alpha1.HandedOverAnnotation]; kept != "" && (boot != "boot-1" || kept != record) {
 			t.Errorf("%s: a record of what the node is not any more: %s", name, kept)
 		}
-		w.expect(t, name, "Drain, False WaitingForDrain: node-7 is handed over when it is drained; what it does before does not count.")
+		w.expect(t, name, "Drain, False WaitingForDrain")
 		w.leave("node-7", 0)
 		w.later(time.Minute)
-		if got := whether(m); w.mark("node-7") != "true by m" || !strings.HasPrefix(got, "False WaitingForBoot: node-7 has not booted") {
+		if got := whether(m); w.mark("node-7") != "true by m" || got != "False WaitingForBoot" {
 			t.Errorf("%s, and the pod has left: %q, %s", name, w.mark("node-7"), got)
 		}
 		w.reports("node-7", "boot-3", "v1.36.4", w.now)

@@ -6,10 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
@@ -25,33 +23,6 @@ func rebooting(t *testing.T, with ...func(*corev1.Pod)) (*world, *v1alpha1.NodeM
 	w.pass()
 	w.expectRecord("in the beginning", "one", "m 300s: pod-0001(db) lock db")
 	return w, m, pod
-}
-
-// The record is written late: when nothing else is left on the cordoned node.
-func TestWhenTheRecordIsWritten(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "one")
-	m := inPlace(w.maintenance("m", drain, nil, "one"), 300)
-	w.budget("db")
-	w.budget("web")
-	w.run("one", 1, 0, stays, label("app", "db"))
-	w.run("one", 1, 0, stays)
-	web := w.run("one", 1, 0, label("app", "web"))[0]
-
-	w.expectRecord("the node is not cordoned yet", "one", "no record")
-	w.expectRecord("a pod has to leave first", "one", "no record")
-	web.DeletionTimestamp = metaTime(w.now)
-	w.expectRecord("it is terminating", "one", "no record")
-	w.remove(web.UID)
-	w.find("one").Spec.Unschedulable = false
-	w.expectRecord("somebody uncordons the node", "one", "no record")
-	w.expectRecord("nothing but pods that stay is left", "one", "m 300s: pod-0001(db) pod-0002() lock db")
-	if d := w.pass(); len(d.Nodes) > 0 {
-		t.Errorf("the next pass does %+v, want nothing", d.Nodes)
-	}
-	if isTrue(m.Status.Conditions, v1alpha1.ConditionDrained) {
-		t.Error("the maintenance is Drained without the lock")
-	}
 }
 
 // A node without budgets is told that it may go when its boot is recorded, and is back like
@@ -83,59 +54,6 @@ func TestANodeWithoutBudgetsIsBackAfterItsReboot(t *testing.T) {
 	}
 	if got := m.Status.NodeStatuses[0].State; got != v1alpha1.NodeStateReturned {
 		t.Errorf("the node is %s, want that it is back", got)
-	}
-}
-
-// The record says what is needed now.
-func TestTheRecordIsKeptUpToDate(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		happens func(w *world, m *v1alpha1.NodeMaintenance, pod *corev1.Pod)
-		want    string
-	}{
-		"nothing":         {func(*world, *v1alpha1.NodeMaintenance, *corev1.Pod) {}, "m 300s: pod-0001(db) lock db"},
-		"the pod is gone": {func(w *world, _ *v1alpha1.NodeMaintenance, pod *corev1.Pod) { w.remove(pod.UID) }, "m 300s:  lock "},
-		"the pod has finished": {func(_ *world, _ *v1alpha1.NodeMaintenance, pod *corev1.Pod) {
-			pod.Status.Phase = corev1.PodFailed
-		}, "m 300s:  lock "},
-		"the pod is terminating": {func(_ *world, _ *v1alpha1.NodeMaintenance, pod *corev1.Pod) {
-			pod.DeletionTimestamp = metaTime(dawn)
-		}, "m 300s:  lock "},
-		"another pod comes that stays": {func(w *world, _ *v1alpha1.NodeMaintenance, _ *corev1.Pod) {
-			w.run("one", 1, 0, stays, label("app", "web"))
-			w.budget("web")
-		}, "m 300s: pod-0001(db) pod-0002(web) lock db web"},
-		"a pod of the budget comes that has to leave": {func(w *world, _ *v1alpha1.NodeMaintenance, _ *corev1.Pod) {
-			w.run("one", 1, 0, label("app", "db"))
-		}, "m 300s: pod-0001(db) lock "},
-		"one of them is terminating and needs no eviction": {func(w *world, _ *v1alpha1.NodeMaintenance, _ *corev1.Pod) {
-			w.run("one", 1, 0, stays, label("app", "db"), terminating)
-		}, "m 300s: pod-0001(db) lock db"},
-		"a second budget protects it": {func(w *world, _ *v1alpha1.NodeMaintenance, _ *corev1.Pod) {
-			w.budget("all").Spec.Selector = &metav1.LabelSelector{}
-		}, "m 300s: pod-0001(all db) lock all db"},
-		"the budget is gone": {func(w *world, _ *v1alpha1.NodeMaintenance, _ *corev1.Pod) { w.budgets = nil }, "m 300s: pod-0001() lock "},
-		"the downtime gets shorter": {func(_ *world, m *v1alpha1.NodeMaintenance, _ *corev1.Pod) {
-			inPlace(m, 60)
-		}, "m 60s: pod-0001(db) lock db"},
-		"the downtime gets too long": {func(_ *world, m *v1alpha1.NodeMaintenance, _ *corev1.Pod) { inPlace(m, 600) }, "m 600s:  lock "},
-		"a younger maintenance is in place, too": {func(w *world, _ *v1alpha1.NodeMaintenance, _ *corev1.Pod) {
-			inPlace(w.maintenance("younger", drain, nil, "one"), 60)
-		}, "m 300s: pod-0001(db) lock db"},
-		"the budget is given up": {func(w *world, _ *v1alpha1.NodeMaintenance, _ *corev1.Pod) { w.giveUp("one", "db") }, "m 300s:  lock "},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w, m, pod := rebooting(t)
-			test.happens(w, m, pod)
-			w.pass()
-			if got := needed(w.records["one"]); got != test.want {
-				t.Errorf("the record is %q, want %q", got, test.want)
-			}
-			if spec := w.records["one"].Spec; spec.Reason != "kernel 7.2" || spec.MaintenanceRef.UID != m.UID {
-				t.Errorf("the record is for %+v because of %q, want m because of the kernel", spec.MaintenanceRef, spec.Reason)
-			}
-		})
 	}
 }
 
@@ -312,36 +230,6 @@ func TestTheRecordOfAnOlderNodeHasToGo(t *testing.T) {
 	}
 	delete(w.records, "one")
 	w.expectRecord("then it has its own", "one", "m 300s: pod-0002(db) lock db")
-}
-
-// Pods of a budget that is given up are ordinary from then on.
-func TestPodsOfABudgetThatIsGivenUpLeave(t *testing.T) {
-	t.Parallel()
-	w, m, pod := rebooting(t)
-	w.budget("web")
-	web := w.run("one", 1, 0, stays, label("app", "web"))[0]
-	w.pass()
-	w.giveUp("one", "db")
-	w.expectAsked("the pod of the budget leaves", []*corev1.Pod{pod})
-	w.take("one", "web")
-	w.pass()
-	if got, want := retainedLine(m), "one 0+1 Evacuating 1 retained"; got != want {
-		t.Errorf("the node is %q, want %q", got, want)
-	}
-	w.remove(pod.UID)
-	w.take("one")
-	again := w.run("one", 1, 0, stays, label("app", "db"))
-	w.expectAsked("and so does the next one", again)
-	w.remove(again[0].UID)
-	w.expectRecord("the other one stays", "one", "m 300s: pod-0002(web) lock web")
-	if diff := cmp.Diff([]string{web.Name}, w.remains("one")); diff != "" {
-		t.Errorf("pods that are left (-want +got):\n%s", diff)
-	}
-	w.observe("one", func(*v1alpha1.DrainRecordStatus) {})
-	w.pass()
-	if !isTrue(m.Status.Conditions, v1alpha1.ConditionDrained) {
-		t.Errorf("the maintenance is %+v, want it Drained", m.Status)
-	}
 }
 
 // A record that is on its way out takes no change but its end, and its name is taken.

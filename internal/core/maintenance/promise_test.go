@@ -45,30 +45,3 @@ func TestADrainedNodeStaysSoWhileItsRecordChanges(t *testing.T) {
 		})
 	}
 }
-
-// A lock that is on its way out is no promise, although it is recorded still.
-func TestALockThatIsGivenBackIsNoPromise(t *testing.T) {
-	t.Parallel()
-	w, m, pod := rebooting(t)
-	w.take("one", "db")
-	w.pass()
-	ordinary := w.maintenance("ordinary", drain, nil, "one")
-	w.expectRecord("the pod has to leave", "one", "m 300s:  lock ")
-	w.observe("one", func(*v1alpha1.DrainRecordStatus) {})
-	ordinary.Spec.Stage = v1alpha1.StageComplete
-	w.pass()
-	if isTrue(m.Status.Conditions, v1alpha1.ConditionDrained) {
-		t.Error("the maintenance is Drained by a lock that is given back")
-	}
-	w.expectRecord("the pod stays after all", "one", "m 300s: pod-0001(db) lock db")
-	w.unneeded("one")
-	w.pass()
-	if isTrue(m.Status.Conditions, v1alpha1.ConditionDrained) {
-		t.Error("the maintenance is Drained by a lock that is not confirmed again")
-	}
-	w.take("one", "db")
-	w.pass()
-	if !isTrue(m.Status.Conditions, v1alpha1.ConditionDrained) || len(w.remains("one")) != 1 {
-		t.Errorf("the node is %q with pod %s, want it Drained", retainedLine(m), pod.Name)
-	}
-}

@@ -16,66 +16,42 @@ func retainedLines(m *v1alpha1.NodeMaintenance) []string {
 	var all []string
 	for _, node := range m.Status.NodeStatuses {
 		for _, r := range node.Retained {
-			all = append(all, fmt.Sprintf("%s %s %d: %s %s", r.Type, blocker.ObjectText(r.Object), r.PodCount, r.Message, r.Suggestion))
+			all = append(all, fmt.Sprintf("%s %s %d", r.Type, blocker.ObjectText(r.Object), r.PodCount))
 		}
 	}
 	return all
 }
 
-func TestPodsThatStayAreNamed(t *testing.T) {
-	skipped := labelled(v1alpha1.DrainLabel, "skip")
+func TestRetainedPodsAreListedWithTheirReason(t *testing.T) {
+	type with = []func(*corev1.Pod)
+	nothing := func(*world, *v1alpha1.NodeMaintenance) {}
 	for name, test := range map[string]struct {
 		prepare func(*world, *v1alpha1.NodeMaintenance)
-		with    []func(*corev1.Pod)
+		with    with
 		want    string
 	}{
-		"a static pod without an agent": {
-			with: []func(*corev1.Pod){static},
-			want: "NoEvacuator Pod/default/pod-0001 1: The pod is of type Static, and nobody keeps it from coming back. To have it leave, run the node agent on the node, or take the pod's manifest away from its kubelet.",
-		},
-		"a DaemonSet pod without an evacuator": {
-			with: []func(*corev1.Pod){ofDaemonSet},
-			want: "NoEvacuator DaemonSet/default/agent 1: The pod is of type DaemonSet, and nobody keeps it from coming back. To have it leave, run an evacuator for it that registers on the pod by annotation evacuation.coordination.k8s.io/priority_<class>.",
-		},
-		"below drainDepth": {
-			prepare: func(w *world, m *v1alpha1.NodeMaintenance) {
-				w.runners.DaemonSets, m.Spec.DrainDepth = true, v1alpha1.PodTypeDefault
-			},
-			with: []func(*corev1.Pod){ofDaemonSet},
-			want: "DrainDepth DaemonSet/default/agent 1: The pod is of type DaemonSet, and spec.drainDepth ends before. To have it leave, set spec.drainDepth to DaemonSet.",
-		},
-		"label skip": {
-			with: []func(*corev1.Pod){skipped},
-			want: "DrainLabel Pod/default/pod-0001 1: The pod stays, as its label cluster.x-k8s.io/drain asks. To have it leave: kubectl -n default label pod pod-0001 cluster.x-k8s.io/drain-",
-		},
-		"a rule": {
-			prepare: func(w *world, _ *v1alpha1.NodeMaintenance) {
-				rule := orderOf("web", 0)
-				rule.Spec.Drain = v1alpha1.MachineDrainRuleDrain{Behavior: v1alpha1.DrainBehaviorSkip}
-				w.rules = append(w.rules, rule)
-			},
-			with: []func(*corev1.Pod){app("web")},
-			want: "DrainRule Pod/default/pod-0001 1: The pod stays, as MachineDrainRule/ebbtide-system/web skips it. To have it leave, change the rule: kubectl -n ebbtide-system edit machinedrainrule web",
-		},
-		"in place": {
-			prepare: func(_ *world, m *v1alpha1.NodeMaintenance) { inPlace(m, 300) },
-			with:    []func(*corev1.Pod){stays},
-			want:    "InPlace Pod/default/pod-0001 1: The pod stays while the node is away, as its label ebbtide.dev/on-upgrade asks. To have it leave: kubectl -n default label pod pod-0001 ebbtide.dev/on-upgrade-",
-		},
+		"a static pod without an agent":        {nothing, with{static}, "NoEvacuator Pod/default/pod-0001 1"},
+		"a DaemonSet pod without an evacuator": {nothing, with{ofDaemonSet}, "NoEvacuator DaemonSet/default/agent 1"},
+		"below drainDepth": {func(w *world, m *v1alpha1.NodeMaintenance) {
+			w.runners.DaemonSets, m.Spec.DrainDepth = true, v1alpha1.PodTypeDefault
+		}, with{ofDaemonSet}, "DrainDepth DaemonSet/default/agent 1"},
+		"label skip": {nothing, with{labelled(v1alpha1.DrainLabel, "skip")}, "DrainLabel Pod/default/pod-0001 1"},
+		"a rule": {func(w *world, _ *v1alpha1.NodeMaintenance) {
+			w.rules = append(w.rules, ruleFor("web", v1alpha1.DrainBehaviorSkip))
+		}, with{app("web")}, "DrainRule Pod/default/pod-0001 1"},
+		"in place": {func(_ *world, m *v1alpha1.NodeMaintenance) { inPlace(m, 300) }, with{stays}, "InPlace Pod/default/pod-0001 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, "one")
 			m := w.maintenance("m", drain, nil, "one")
-			if test.prepare != nil {
-				test.prepare(w, m)
-			}
+			test.prepare(w, m)
 			w.run("one", 1, 0, test.with...)
 			w.passAndTell("one")
 			if diff := cmp.Diff([]string{test.want}, retainedLines(m)); diff != "" {
 				t.Errorf("retained (-want +got):\n%s", diff)
 			}
 			if s := m.Status.NodeStatuses[0]; s.PodsRetained != 1 || len(s.Blockers) > 0 || !isTrue(m.Status.Conditions, v1alpha1.ConditionDrained) {
-				t.Errorf("what stays is in the way: %+v", s)
+				t.Errorf("a retained pod blocks: %+v", s)
 			}
 		})
 	}

@@ -5,41 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
-
-// Two maintenances of one node differ in how deep they drain. The deep one ends,
-// its DaemonSet pod comes back, and the shallow one, whose recorded targets still
-// cover the pod, leaves it alone: its Drained stays true throughout.
-func TestADrainedDaemonSetPodIsNotEvacuatedAgainForAShallowerMaintenance(t *testing.T) {
-	w := newWorld(t, "one")
-	w.runners.DaemonSets = true
-	shallow := w.maintenance("shallow", drain, nil, "one")
-	shallow.Spec.DrainDepth = v1alpha1.PodTypeDefault
-	deep := w.maintenance("deep", drain, nil, "one")
-	before := w.run("one", 1, 0, ofDaemonSet)
-	if diff := cmp.Diff(names(before), names(requested(only(w.pass().Nodes).Evacuate))); diff != "" {
-		t.Fatalf("for the deep maintenance, evacuated (-want +got):\n%s", diff)
-	}
-	w.remove(before[0].UID)
-	w.pass()
-	deep.Spec.Stage = complete
-	w.pass()
-
-	w.run("one", 1, 0, ofDaemonSet)
-	for range 3 {
-		for _, d := range w.pass().Nodes {
-			if len(d.Evacuate) > 0 {
-				t.Errorf("evacuated %v for a maintenance that leaves DaemonSets alone", names(requested(d.Evacuate)))
-			}
-		}
-		if !isTrue(shallow.Status.Conditions, v1alpha1.ConditionDrained) {
-			t.Errorf("conditions are %+v, want Drained", shallow.Status.Conditions)
-		}
-	}
-}
 
 // No event tells that a pod has outlived its grace period. So the pass that sees it
 // terminate says when to look again: at the first moment that finds it overdue.

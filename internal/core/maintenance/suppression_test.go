@@ -26,76 +26,6 @@ func shows(node *corev1.Node) string {
 	return shown
 }
 
-// A drain of a node with ordinary, DaemonSet and more important DaemonSet pods:
-// the node shows no more than what leaves, and is given back with nothing left.
-func TestANodeShowsWhatStaysAway(t *testing.T) {
-	w := newWorld(t, "one")
-	w.runners.DaemonSets = true
-	m := w.maintenance("m", drain, []v1alpha1.DrainPlanEntry{entryFor("log", v1alpha1.PodTypeDaemonSet, 500), entry(v1alpha1.PodTypeDaemonSet, 5000)}, "one")
-	node := w.find("one")
-	web := w.run("one", 1, 0)
-	log := w.run("one", 1, 0, ofDaemonSet, labelled("app", "log"))
-	low := w.run("one", 1, 1000, ofDaemonSet)
-	high := w.run("one", 1, 2000001000, ofDaemonSet)
-	expect := func(when, want string, evacuated ...*corev1.Pod) {
-		t.Helper()
-		d := only(w.pass().Nodes)
-		if diff := cmp.Diff(want, shows(node)); diff != "" {
-			t.Errorf("%s, the node shows (-want +got):\n%s", when, diff)
-		}
-		if diff := cmp.Diff(names(evacuated), names(requested(d.Evacuate))); diff != "" {
-			t.Errorf("%s, evacuated (-want +got):\n%s", when, diff)
-		}
-		if again := only(w.pass().Nodes); again.Cordon != nil {
-			t.Errorf("%s, the node is written to again: %+v", when, again.Cordon)
-		}
-	}
-	expect("while ordinary pods leave", "", web...)
-	w.remove(web[0].UID)
-	expect("with the first entry", `[{"podSelector":{"matchLabels":{"app":"log"}},"podPriority":500,"podType":"DaemonSet"}]`, log...)
-	w.remove(log[0].UID)
-	expect("with the second entry", `[{"podPriority":5000,"podType":"DaemonSet"}]`, low...)
-	w.remove(low[0].UID)
-	expect("with the most important pods", `[{"podPriority":2000001000,"podType":"DaemonSet"}]`, high...)
-	w.remove(high[0].UID)
-	expect("when all have left", allAway+" and the taint")
-
-	m.Spec.Stage = v1alpha1.StageComplete
-	expect("after Complete", "")
-	if node.Spec.Unschedulable {
-		t.Error("the node stays cordoned")
-	}
-}
-
-// What somebody else changes is put right and is no fight over the cordon.
-func TestSuppressionIsPutRight(t *testing.T) {
-	for name, meddle := range map[string]func(*corev1.Node){
-		"the taint is gone":      func(n *corev1.Node) { n.Spec.Taints = nil },
-		"the label is gone":      func(n *corev1.Node) { delete(n.Labels, v1alpha1.DaemonSetDrainLabel) },
-		"the annotation is gone": func(n *corev1.Node) { delete(n.Annotations, v1alpha1.DrainTargetsAnnotation) },
-		"the annotation is another": func(n *corev1.Node) {
-			n.Annotations[v1alpha1.DrainTargetsAnnotation] = `[{"podPriority":1,"podType":"DaemonSet"}]`
-		},
-		"the annotation cannot be read": func(n *corev1.Node) { n.Annotations[v1alpha1.DrainTargetsAnnotation] = "}" },
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, "one")
-			w.maintenance("m", drain, nil, "one")
-			w.pass()
-			node := w.find("one")
-			ledger := node.Annotations[v1alpha1.CordonAnnotation]
-			meddle(node)
-			d := only(w.pass().Nodes)
-			if diff := cmp.Diff(allAway+" and the taint", shows(node)); diff != "" {
-				t.Errorf("the node shows (-want +got):\n%s", diff)
-			}
-			if node.Annotations[v1alpha1.CordonAnnotation] != ledger || len(d.Events) > 0 {
-				t.Errorf("the ledger is %s, events are %v; want no trace of a fight", node.Annotations[v1alpha1.CordonAnnotation], reasons(d.Events))
-			}
-		})
-	}
-}
-
 // A node that nobody holds and that still keeps pods away is given back.
 func TestSuppressionWithoutAHolderIsRemoved(t *testing.T) {
 	w := newWorld(t, "one")
@@ -104,51 +34,6 @@ func TestSuppressionWithoutAHolderIsRemoved(t *testing.T) {
 	w.pass()
 	if shows(node) != "" || !node.Spec.Unschedulable {
 		t.Errorf("the node shows %q, cordoned %v; want nothing and the person's cordon", shows(node), node.Spec.Unschedulable)
-	}
-}
-
-// drainDepth Default leaves the DaemonSets alone.
-func TestAShallowDrainSuppressesNothing(t *testing.T) {
-	w := newWorld(t, "one")
-	w.runners.DaemonSets = true
-	m := w.maintenance("m", drain, nil, "one")
-	m.Spec.DrainDepth = v1alpha1.PodTypeDefault
-	w.run("one", 1, 0, ofDaemonSet)
-	w.pass()
-	w.pass()
-	if shown := shows(w.find("one")); shown != "" || !isTrue(m.Status.Conditions, v1alpha1.ConditionDrained) {
-		t.Errorf("the node shows %q, want nothing and Drained", shown)
-	}
-}
-
-// Two maintenances share a node and differ in how deep they drain. When both are
-// done all DaemonSet pods stay away, until the one that asked for it ends.
-func TestTheDeepestMaintenanceSuppresses(t *testing.T) {
-	w := newWorld(t, "one")
-	w.runners.DaemonSets = true
-	shallow := w.maintenance("shallow", drain, nil, "one")
-	shallow.Spec.DrainDepth = v1alpha1.PodTypeDefault
-	deep := w.maintenance("deep", drain, nil, "one")
-	pod := w.run("one", 1, 0, ofDaemonSet)[0]
-	node := w.find("one")
-	for _, step := range []struct {
-		when string
-		do   func()
-		want string
-	}{
-		{"while a pod leaves", func() {}, `[{"podPriority":1000000000,"podType":"DaemonSet"}]`},
-		{"when it has left", func() { w.remove(pod.UID) }, allAway + " and the taint"},
-		{"when the deep one is complete", func() { deep.Spec.Stage = v1alpha1.StageComplete }, ""},
-	} {
-		step.do()
-		w.pass()
-		w.pass()
-		if diff := cmp.Diff(step.want, shows(node)); diff != "" {
-			t.Errorf("%s, the node shows (-want +got):\n%s", step.when, diff)
-		}
-	}
-	if !node.Spec.Unschedulable {
-		t.Error("the node is given back although one maintenance still drains it")
 	}
 }
 
