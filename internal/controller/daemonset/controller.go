@@ -19,18 +19,14 @@ import (
 )
 
 const (
-	// workers is how many pods of a namespace each of the two controllers works on at the
-	// same time.
+	// workers bounds the pods of a namespace that each controller works on at the same time.
 	workers = 16
-	// firstRetry and lastRetry bound the back-off after a deletion that was refused
-	// or that did not last.
+	// firstRetry and lastRetry bound the back-off after a deletion that was refused or did not last.
 	firstRetry, lastRetry = time.Second, time.Minute
 )
 
-// Add registers both controllers with a manager whose client reads from a cache
-// with kube.CacheOptions and kube.IndexFields, consistent with its own writes.
-//
-// Errors: a watch cannot be set up, or the controllers were added before.
+// Add registers both controllers with a manager whose client reads from a cache with
+// kube.CacheOptions and kube.IndexFields, consistent with its own writes.
 func Add(mgr manager.Manager) error {
 	emit := kube.Emitter(mgr.GetEventRecorder("ebbtide"))
 	evacuator := newEvacuator(mgr.GetClient(), emit, clock.RealClock{})

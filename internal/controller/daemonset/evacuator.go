@@ -21,17 +21,14 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// evacuator answers to Evacuations while our class is active in them.
+// evacuator answers Evacuations while our class is active in them.
 type evacuator struct {
 	client client.Client
-	// emit publishes events, each on the object that it is about.
-	emit  func(...event.Event)
-	clock clock.Clock
-	// refusals space out deletions that were refused, by the UID of the pod.
-	refusals *flowcontrol.Backoff
-	// removals space out the pods of one DaemonSet that come to one node again and
-	// again during its maintenance: nobody held them back, so they are not raced with.
-	removals *flowcontrol.Backoff
+	emit   func(...event.Event)
+	clock  clock.Clock
+	// refusals delays the retries of refused deletions, by the UID of the pod, and removals those of
+	// pods that a DaemonSet creates again on a node during its maintenance.
+	refusals, removals *flowcontrol.Backoff
 }
 
 // Reconcile takes one evacuation one step further.
@@ -72,7 +69,7 @@ func (r *evacuator) observe(ctx context.Context, key client.ObjectKey) (*core.Sn
 	pod := &corev1.Pod{}
 	err := r.client.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: e.Spec.PodRef.Name}, pod)
 	if err != nil || pod.UID != e.Spec.PodRef.UID {
-		// A pod that the cache does not show yet comes with an event.
+		// A pod that the cache does not show yet has an event.
 		return nil, wrap("get the pod", client.IgnoreNotFound(err))
 	}
 	snapshot := &core.Snapshot{Now: r.clock.Now(), Evacuation: e, Pod: pod}
@@ -89,7 +86,7 @@ func (r *evacuator) observe(ctx context.Context, key client.ObjectKey) (*core.Sn
 	return snapshot, nil
 }
 
-// nodeOf reads a node; nil if there is none of the name.
+// nodeOf reads a node; nil if it does not exist.
 func nodeOf(ctx context.Context, c client.Reader, name string) (*corev1.Node, error) {
 	if name == "" {
 		return nil, nil
@@ -101,7 +98,6 @@ func nodeOf(ctx context.Context, c client.Reader, name string) (*corev1.Node, er
 	return node, nil
 }
 
-// wrap is nil for no error.
 func wrap(what string, err error) error {
 	if err == nil {
 		return nil
@@ -109,8 +105,8 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// record writes the status, if there is one to write, under the version that it
-// was decided on, and returns the object as it is stored then.
+// record writes the status, if there is one, under the version that it was decided on, and returns the
+// stored object.
 func (r *evacuator) record(
 	ctx context.Context, e *v1alpha1.Evacuation, status *v1alpha1.EvacuationStatus,
 ) (*v1alpha1.Evacuation, error) {
@@ -122,8 +118,8 @@ func (r *evacuator) record(
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=delete
 
-// remove deletes the very pod with its grace period. A refusal is told in the
-// status, and so is a pod that has come back; it is due again after a while.
+// remove deletes the pod of this UID with its grace period. The status reports a refusal and a pod that
+// has come back; both are retried.
 func (r *evacuator) remove(ctx context.Context, s *core.Snapshot, events []event.Event) (time.Duration, error) {
 	id, place := string(s.Pod.UID), placeOf(s)
 	if r.refusals.IsInBackOffSinceUpdate(id, s.Now) {
@@ -144,21 +140,21 @@ func (r *evacuator) remove(ctx context.Context, s *core.Snapshot, events []event
 		r.emit(events...)
 		return 0, nil
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		logger.V(1).Info("The pod of a DaemonSet is gone already")
+		logger.V(1).Info("Pod of a DaemonSet is already gone")
 		r.refusals.DeleteEntry(id)
 		return 0, nil
 	case ctx.Err() != nil:
 		return 0, fmt.Errorf("delete pod %s: %w", s.Pod.Name, err)
 	}
-	logger.Info("Deleting a pod of a DaemonSet is refused", "because", err.Error())
+	logger.Info("Deletion of a pod of a DaemonSet refused", "reason", err.Error())
 	r.refusals.GC()
 	r.refusals.Next(id, s.Now)
 	_, recordErr := r.record(ctx, s.Evacuation, core.Refuse(s.Evacuation, err.Error()))
 	return r.refusals.Get(id), recordErr
 }
 
-// placeOf names a DaemonSet on a node under one maintenance: the next maintenance
-// has to remove the pod at once.
+// placeOf returns a key of a DaemonSet on a node under one maintenance: the next one removes the pod at
+// once.
 func placeOf(s *core.Snapshot) string {
 	place := fmt.Sprintf("%s %s", podclass.Owner(s.Pod).UID, s.Node.Name)
 	if m := maintenance.Draining(s.Node, s.Maintenances); m != nil {

@@ -20,20 +20,17 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// gatekeeper looks after the pods that our scheduling gate holds back.
+// gatekeeper releases or removes the pods that have our scheduling gate.
 type gatekeeper struct {
-	// client reads from the cache, live from the API server.
 	client client.Client
-	live   client.Reader
-	// emit publishes events, each on the object that it is about.
-	emit  func(...event.Event)
-	clock clock.Clock
-	// removals space out the pods of one DaemonSet that are removed from one node:
-	// who makes them again all the same is not raced with.
+	live   client.Reader // reads from the API server
+	emit   func(...event.Event)
+	clock  clock.Clock
+	// removals delays the removal of pods that a DaemonSet creates again on a node.
 	removals *flowcontrol.Backoff
 }
 
-// Reconcile lets one pod go, or removes it, when its time has come.
+// Reconcile releases or removes one pod.
 func (r *gatekeeper) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	pod := &corev1.Pod{}
 	if err := r.client.Get(ctx, request.NamespacedName, pod); err != nil {
@@ -46,7 +43,7 @@ func (r *gatekeeper) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	log.FromContext(ctx).V(1).Info("Decided about a pod that is held back", "fate", fate, "because", why)
+	log.FromContext(ctx).V(1).Info("Decided about a gated pod", "fate", fate, "reason", why)
 	var again time.Duration
 	switch fate {
 	case core.Released:
@@ -57,8 +54,8 @@ func (r *gatekeeper) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: again}, kube.WithoutStale(ctx, err)
 }
 
-// decide looks at the node. The cache may be behind the API server, which has
-// told the webhook to hold the pod back, so only the API server itself releases it.
+// decide reads the node. The cache may be behind the API server, by which the webhook has gated the
+// pod, so only the API server itself releases it.
 func (r *gatekeeper) decide(ctx context.Context, pod *corev1.Pod) (fate core.Fate, why string, err error) {
 	for _, reader := range []client.Reader{r.client, r.live} {
 		node, err := nodeOf(ctx, reader, kube.PinnedNode(pod))
@@ -74,7 +71,7 @@ func (r *gatekeeper) decide(ctx context.Context, pod *corev1.Pod) (fate core.Fat
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=patch
 
-// release takes our gate away and leaves those of others.
+// release removes our gate.
 func (r *gatekeeper) release(ctx context.Context, pod *corev1.Pod, why string) error {
 	changed := pod.DeepCopy()
 	changed.Spec.SchedulingGates = slices.DeleteFunc(changed.Spec.SchedulingGates, func(gate corev1.PodSchedulingGate) bool {
@@ -83,7 +80,7 @@ func (r *gatekeeper) release(ctx context.Context, pod *corev1.Pod, why string) e
 	if err := r.client.Patch(ctx, changed, kube.Change(pod)); err != nil {
 		return fmt.Errorf("release the pod: %w", err)
 	}
-	log.FromContext(ctx).Info("Released a pod of a DaemonSet", "because", why)
+	log.FromContext(ctx).Info("Released a pod of a DaemonSet", "reason", why)
 	r.emit(event.DaemonSetPodReleased(changed, why))
 	return nil
 }
@@ -101,6 +98,6 @@ func (r *gatekeeper) remove(ctx context.Context, pod *corev1.Pod) (time.Duration
 	}
 	r.removals.GC()
 	r.removals.Next(id, r.clock.Now())
-	log.FromContext(ctx).Info("Removed a pod of a DaemonSet that was held back", "node", node)
+	log.FromContext(ctx).Info("Removed a gated pod of a DaemonSet", "node", node)
 	return 0, nil
 }

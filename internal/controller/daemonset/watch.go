@@ -47,8 +47,7 @@ func (r *evacuator) enqueueNode(ctx context.Context, node *corev1.Node, q queue)
 	}
 }
 
-// enqueue asks for the evacuation of a pod. Most pods have none; one that the
-// cache does not show yet is reconciled as soon as it does.
+// enqueue adds the Evacuation of a pod. One that the cache does not show yet has an event.
 func (r *evacuator) enqueue(ctx context.Context, pod *corev1.Pod, q queue) {
 	if podclass.Type(pod) != v1alpha1.PodTypeDaemonSet {
 		return
@@ -60,7 +59,6 @@ func (r *evacuator) enqueue(ctx context.Context, pod *corev1.Pod, q queue) {
 	}
 }
 
-// sources also bring every pod that is held back when the manager starts.
 func (r *gatekeeper) sources(c cache.Cache) []source.Source {
 	return []source.Source{
 		source.Kind(c, &corev1.Pod{}, &handler.TypedEnqueueRequestForObject[*corev1.Pod]{}, predicate.NewTypedPredicateFuncs(core.Held)),
@@ -74,8 +72,7 @@ func (r *gatekeeper) enqueueNode(ctx context.Context, node *corev1.Node, q queue
 	}
 }
 
-// onSuppression is called for a node that keeps other pods away than before, and
-// for one that is gone.
+// onSuppression calls a function for a node that keeps other pods away than before or is gone.
 func onSuppression(changed func(context.Context, *corev1.Node, queue)) handler.TypedFuncs[*corev1.Node, reconcile.Request] {
 	return handler.TypedFuncs[*corev1.Node, reconcile.Request]{
 		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Node], q queue) {
@@ -89,14 +86,13 @@ func onSuppression(changed func(context.Context, *corev1.Node, queue)) handler.T
 	}
 }
 
-// podsBy reads pods by an index of the cache. The objects are the cache's own and
-// are never changed.
+// podsBy reads pods by an index of the cache. They are the cache's own and are never changed.
 func podsBy(ctx context.Context, c client.Reader, field, value string) []*corev1.Pod {
 	var list corev1.PodList
 	err := c.List(ctx, &list, client.MatchingFields{field: value}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	if err != nil {
-		// The cache itself never fails; it does when the manager stops.
-		log.FromContext(ctx).Error(err, "The pods of a node cannot be listed", "node", value)
+		// The cache fails only when the manager stops.
+		log.FromContext(ctx).Error(err, "Listing the pods of a node failed", "node", value)
 	}
 	pods := make([]*corev1.Pod, 0, len(list.Items))
 	for i := range list.Items {

@@ -2,6 +2,7 @@ package nodemaintenance
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -12,42 +13,38 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// actTime is how long a pass starts new work on nodes. What is left is found again by
-// the next pass, which sees what has changed meanwhile: a large drain does not keep a
-// cancellation waiting.
+// actTime is the time in which a pass starts work on nodes. The next pass does the rest and sees
+// what has changed meanwhile, so that a large drain does not delay its cancellation.
 const actTime = 2 * time.Second
 
-// action is what a pass does to the nodes of a group and their pods.
+// action carries out what was decided for the nodes of a group and their pods.
 type action struct {
 	*writer
 
 	nodes   []*actionNode
 	records records
-	// ends is when no new work is started any more.
-	ends time.Time
+	ends    time.Time // no work is started later
 }
 
 // actionNode is a node in a pass that acts on it.
 type actionNode struct {
 	*maintenance.NodeDecision
 
-	// holders are those of its maintenances that exist.
 	holders []*record
-	// closed is true if this pass has made it unschedulable, failed if it could not
-	// write its cordon, which goes before everything else.
+	// closed is true if this pass has made it unschedulable, failed if its cordon could not be
+	// written.
 	closed, failed bool
 }
 
-// act does what was decided for each node whose maintenances are recorded. All
-// cordons come before the first pod leaves: its replacement must not land on a node
-// that is about to be drained as well. Therefore a pass that has made a node
-// unschedulable asks no pod to leave; the next one does, after the passes of all
-// groups that wait. A write that is refused stops what it is about and nothing else.
+// act does what was decided for each node whose maintenances are recorded. All cordons come before
+// the first pod leaves, because its replacement must not land on a node that is about to be drained
+// as well. Therefore a pass that has made a node unschedulable requests no pod to leave; the next
+// one does, after the passes of all groups that wait.
 func (w *writer) act(ctx context.Context, decided []maintenance.NodeDecision, all records) {
 	a := &action{writer: w, records: all, ends: w.clock.Now().Add(actTime)}
 	for i := range decided {
 		node := &actionNode{NodeDecision: &decided[i], holders: all.of(decided[i].Maintenances)}
-		if !anyStopped(node.holders) {
+		if !slices.ContainsFunc(node.holders, func(holder *record) bool { return holder.failed || holder.ended }) {
 			a.nodes = append(a.nodes, node)
 		}
 	}
@@ -60,7 +57,7 @@ func (w *writer) act(ctx context.Context, decided []maintenance.NodeDecision, al
 	a.onNodes(func(node *actionNode) { a.announce(ctx, node) })
 }
 
-// onNodes does something for all nodes whose cordon has not failed.
+// onNodes calls a function for all nodes whose cordon has not failed.
 func (a *action) onNodes(do func(*actionNode)) {
 	kube.Parallel(a.workers, len(a.nodes), func(i int) {
 		if node := a.nodes[i]; !node.failed {
@@ -69,8 +66,8 @@ func (a *action) onNodes(do func(*actionNode)) {
 	})
 }
 
-// changeNode makes a write that belongs to a node, unless the pass is out of time. A
-// maintenance is not finished with a node as long as one is not made.
+// changeNode makes a write that belongs to a node, unless the pass is out of time. A maintenance is
+// unfinished as long as one is not made.
 func (a *action) changeNode(ctx context.Context, node *actionNode, c change) bool {
 	switch {
 	case a.clock.Now().After(a.ends):
@@ -86,12 +83,11 @@ func (a *action) changeNode(ctx context.Context, node *actionNode, c change) boo
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=patch
 
-// cordon brings the hold on the node to what was decided, and tells of it at
-// once: the next pass finds nothing to tell any more.
+// cordon writes the cordon of a node, and publishes its events at once: the next pass would not.
 func (a *action) cordon(ctx context.Context, node *actionNode) {
 	wanted := node.Cordon
 	if wanted == nil {
-		a.tellOf(node.NodeDecision)
+		a.publish(node.NodeDecision)
 		return
 	}
 	decided := node.NodeDecision
@@ -102,28 +98,26 @@ func (a *action) cordon(ctx context.Context, node *actionNode) {
 		log.FromContext(ctx).Info("Changed the cordon of a node", "node", decided.Node.Name,
 			"unschedulable", wanted.Unschedulable, "ledger", wanted.Ledger,
 			"drainTargets", wanted.DrainTargets, "suppress", wanted.Suppress)
-		a.tellOf(decided)
+		a.publish(decided)
 		return nil
 	}})
 	node.failed = !made
 	node.closed = made && wanted.Unschedulable && !node.Node.Spec.Unschedulable
 }
 
-// tellOf publishes what has happened to a node.
-func (a *action) tellOf(decided *maintenance.NodeDecision) {
+func (a *action) publish(decided *maintenance.NodeDecision) {
 	a.emit(decided.Events...)
 	if decided.MissesAgent {
-		a.silences.tell(decided.Node.Name)
+		a.silences.report(decided.Node.Name)
 	}
 }
 
 // +kubebuilder:rbac:groups="",resources=nodes/status,verbs=patch
 
-// announce publishes the node conditions, best effort: a refusal is shown and
-// tried again after a while, and stops nothing.
+// announce publishes the node conditions, best effort: a refusal is reported and retried.
 func (a *action) announce(ctx context.Context, node *actionNode) {
 	if node.closed || len(node.Conditions)+len(node.Retract) == 0 || node.Pinned && node.Cordon != nil {
-		// The next pass has time for that, and sees the node as it is by now.
+		// The next pass sees the node as it is by then.
 		return
 	}
 	write := maintenance.Write{Kind: maintenance.WriteConditions, Node: node.Node.Name}
@@ -138,13 +132,4 @@ func (a *action) announce(ctx context.Context, node *actionNode) {
 		}
 		return err
 	}})
-}
-
-func anyStopped(holders []*record) bool {
-	for _, holder := range holders {
-		if holder.failed || holder.ended {
-			return true
-		}
-	}
-	return false
 }

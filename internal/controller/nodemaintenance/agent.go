@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -20,16 +19,16 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// silences remember since when agents do not answer, by our own clock, and whether that
-// was told. A manager that has just started gives them their time again.
+// silences remembers since when agents do not answer, by our own clock, and whether that was
+// reported. A manager that has just started gives them their time again.
 type silences struct {
 	mu    sync.Mutex
 	nodes map[string]silence
 }
 
 type silence struct {
-	since time.Time
-	told  bool
+	since    time.Time
+	reported bool
 }
 
 func newSilences() *silences { return &silences{nodes: map[string]silence{}} }
@@ -50,12 +49,12 @@ func (s *silences) hear(node string, answers bool, now time.Time) silence {
 	return known
 }
 
-// tell notes that it was told.
-func (s *silences) tell(node string) {
+// report notes that the silence was reported.
+func (s *silences) report(node string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known, silent := s.nodes[node]; silent {
-		known.told = true
+		known.reported = true
 		s.nodes[node] = known
 	}
 }
@@ -63,38 +62,34 @@ func (s *silences) tell(node string) {
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=nodeagents,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 
-// observeAgents reads what the agents of the nodes of a group say, and whether they are
-// there.
+// observeAgents reads the reports of the agents of a group's nodes, and whether they answer.
 func (r *reconciler) observeAgents(ctx context.Context, g *group.Group, snapshot *maintenance.Snapshot) error {
-	said, err := named[v1alpha1.NodeAgent](ctx, r, g.Nodes)
+	reports, err := named[v1alpha1.NodeAgent](ctx, r, g.Nodes)
 	if err != nil {
 		return err
 	}
-	with := sets.New[string]()
-	agents := make([]maintenance.Agent, len(said))
-	kube.Parallel(r.workers, len(said), func(i int) {
-		agents[i] = maintenance.AgentOf(said[i])
+	agents := make([]maintenance.Agent, len(reports))
+	kube.Parallel(r.workers, len(reports), func(i int) {
+		agents[i] = maintenance.AgentOf(reports[i])
 		var answers bool
-		answers, agents[i].AnswersUntil = r.answers(ctx, said[i], snapshot.Now)
-		heard := r.silences.hear(said[i].Name, answers, snapshot.Now)
-		agents[i].SilentSince, agents[i].Reported = heard.since, heard.told
+		answers, agents[i].AnswersUntil = r.answers(ctx, reports[i], snapshot.Now)
+		heard := r.silences.hear(reports[i].Name, answers, snapshot.Now)
+		agents[i].SilentSince, agents[i].Reported = heard.since, heard.reported
 	})
-	snapshot.Runners.Agents = make(map[string]maintenance.Agent, len(said))
-	for i, object := range said {
+	snapshot.Runners.Agents = make(map[string]maintenance.Agent, len(reports))
+	for i, object := range reports {
 		snapshot.Runners.Agents[object.Name] = agents[i]
-		with.Insert(object.Name)
 	}
 	for _, node := range g.Nodes {
-		if !with.Has(node) {
+		if _, found := snapshot.Runners.Agents[node]; !found {
 			r.silences.hear(node, true, snapshot.Now)
 		}
 	}
 	return nil
 }
 
-// answers returns true if something shows that an agent runs, and until when it does:
-// zero is until an event. It is its pod, which is on its node, or a Lease. What cannot be
-// read shows nothing: that is told after a while, and changes nothing else.
+// answers returns whether an agent runs, by its pod, which is on its node, or its Lease, and until
+// when: zero is until an event. If that cannot be read, the agent counts as silent.
 func (r *reconciler) answers(ctx context.Context, agent *v1alpha1.NodeAgent, now time.Time) (bool, time.Time) {
 	key := maintenance.AgentPod(agent, r.namespace)
 	if key.Name == "" {
@@ -107,9 +102,8 @@ func (r *reconciler) answers(ctx context.Context, agent *v1alpha1.NodeAgent, now
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get,namespace=release
 
-// renews looks at the Lease of an agent that runs as a unit of its host. It is not
-// watched: the Leases of all agents change all the time, and that of a node matters
-// only as long as its pods do.
+// renews reads the Lease of an agent that runs as a unit of its host. Leases are not watched,
+// because those of all agents change all the time.
 func (r *reconciler) renews(ctx context.Context, node string, now time.Time) (bool, time.Time) {
 	var lease coordinationv1.Lease
 	if r.live.Get(ctx, types.NamespacedName{Namespace: r.namespace, Name: maintenance.AgentLease(node)}, &lease) != nil {
@@ -118,8 +112,8 @@ func (r *reconciler) renews(ctx context.Context, node string, now time.Time) (bo
 	return maintenance.AgentRuns(&lease, node, now)
 }
 
-// agentMatters drops what no decision reads of a NodeAgent, and agents of nodes that no
-// maintenance has to do with and that keep nothing away.
+// agentMatters drops changes of a NodeAgent that no decision reads, and agents of nodes without
+// maintenance that keep no pod away.
 func (r *reconciler) agentMatters(old, now *v1alpha1.NodeAgent) (time.Duration, []group.Member) {
 	name := cmp.Or(now, old).Name
 	holds := now != nil && maintenance.AgentOf(now).Holds()

@@ -27,91 +27,76 @@ import (
 )
 
 const (
-	// firstRetry and lastRetry bound the back-off after a pass that was decided on old
-	// state, or that failed as a whole.
+	// firstRetry and lastRetry bound the back-off after a pass that failed or was decided on old
+	// state.
 	firstRetry, lastRetry = 50 * time.Millisecond, time.Minute
-	// atOnce is when a pass is due that has nothing to wait for but its turn.
+	// atOnce is when a pass is due that waits only for other groups.
 	atOnce = time.Nanosecond
-	// longestRest bounds the rest after a pass that had to think for long, and
-	// shortThought is how long a pass may think without any rest.
+	// longestRest bounds the rest after a pass that took long to decide, and shortThought is the
+	// time that needs no rest.
 	longestRest, shortThought = time.Second, 5 * time.Millisecond
-	// passTimeout ends a pass whose reads hang. A write has a time of its own.
+	// passTimeout ends a pass whose reads hang. Writes have their own timeouts.
 	passTimeout = 2 * time.Minute
 )
 
 // Options configures the controller.
 type Options struct {
-	// Namespace is where Ebbtide runs: the MachineDrainRules there count. Required.
+	// Namespace is Ebbtide's own, for MachineDrainRules. Required.
 	Namespace string
-	// Workers is how many objects of a group are written at the same time. Defaults to 64.
+	// Workers is the number of objects of a group that are written at the same time. Defaults to 64.
 	Workers int
-	// Surge says which Deployments surge. Defaults to surge.Annotated.
+	// Surge selects the Deployments that surge. Defaults to surge.Annotated.
 	Surge surge.Mode
-	// LongestLock is how long the lock of a disruption budget holds at the most.
-	// Defaults to budget.LongestLock.
+	// LongestLock bounds the lock of a disruption budget. Defaults to budget.LongestLock.
 	LongestLock time.Duration
-	// Skew knows whether our clock is trusted.
-	Skew *kube.Skew
+	Skew        *kube.Skew
 	// Bridges are the autoscalers that are kept from nodes under maintenance.
 	Bridges bridge.Names
-	// Requests knows whether pods can be asked by EvictionRequests; nil if none ever is.
+	// Requests is nil if no EvictionRequests are used.
 	Requests Requests
 }
 
-// Requests is what is known of the EvictionRequests of NodeMaintenances.
+// Requests tells whether pods can be requested to leave by EvictionRequests.
 type Requests interface {
-	// State is what is known now.
 	State() evictionrequest.Availability
-	// Unanswered notes that a request was withdrawn because nobody has answered it.
+	// Unanswered notes that a request was withdrawn because it had no answer.
 	Unanswered()
-	// OnChange has a function called with the name of a node, empty is every node, whose pods
-	// may have to be asked otherwise, which is urgent, or have something else to say.
+	// OnChange calls a function with the name of a node, empty is every node, when a request of its
+	// pods changes; urgent is true if pods may have to be requested in another way.
 	OnChange(func(node string, urgent bool))
 }
 
 const defaultWorkers = 64
 
-// reconciler runs passes, one at a time over each group. Everything that it remembers
-// from one pass to the next only saves work; a new one continues from the API alone.
+// reconciler runs passes, one at a time over each group. What it remembers between passes only
+// saves work; a new one continues from the API alone.
 type reconciler struct {
-	client client.Client
-	// live reads from the API server.
-	live client.Reader
-	// emit publishes events, each on the object that it is about.
-	emit  func(...event.Event)
-	clock clock.PassiveClock
-	// skewed is true while the clock is not trusted.
-	skewed  func() bool
-	workers int
-	// namespace is that of the MachineDrainRules.
-	namespace string
-	surge     surge.Mode
-	// protect are the annotations by which autoscalers leave nodes alone.
-	protect []string
-	// requests is Options.Requests.
-	requests Requests
-	// longestLock is Options.LongestLock.
+	client      client.Client
+	live        client.Reader // reads from the API server
+	emit        func(...event.Event)
+	clock       clock.PassiveClock
+	skewed      func() bool // the clock is not trusted
+	workers     int
+	namespace   string
+	surge       surge.Mode
+	protect     []string // annotations of autoscalers
+	requests    Requests
 	longestLock time.Duration
 	metrics     *metrics
-	// decide is maintenance.Decide.
-	decide func(maintenance.Snapshot) maintenance.Decision
+	decide      func(maintenance.Snapshot) maintenance.Decision
 
 	schedule *schedule
-	// watched are the nodes whose pods are read: the events of all others are dropped.
-	watched *watched
-	// statusPace spaces out status writes, refusals the writes that are refused,
-	// failures the passes that fail.
+	watched  *watched
+	// statusPace limits status writes, refusals the retries of refused writes, failures those of
+	// failed passes.
 	statusPace *pace
 	refusals   *refusals
 	failures   workqueue.TypedRateLimiter[group.Member]
-	// flights are the writes under way, and longest is how long a pass waits for one.
-	flights *flights
-	longest func(maintenance.WriteKind) <-chan time.Time
-	// silences are those of node agents.
-	silences *silences
-	// plans are those of maintenances in Idle, and foresee is preflight.Plan.
-	plans   *plans
-	foresee func(preflight.Snapshot) map[string]v1alpha1.NodeMaintenanceNodeStatus
+	flights    *flights
+	longest    func(maintenance.WriteKind) <-chan time.Time // ends when a pass waits no longer for a write
+	silences   *silences
+	plans      *plans
+	foresee    func(preflight.Snapshot) map[string]v1alpha1.NodeMaintenanceNodeStatus
 }
 
 func newReconciler(c client.Client, emit func(...event.Event), clk clock.PassiveClock, m *metrics) *reconciler {
@@ -125,10 +110,8 @@ func newReconciler(c client.Client, emit func(...event.Event), clk clock.Passive
 	}
 }
 
-// Add registers the controller with a manager whose client reads from a cache
-// with kube.CacheOptions and kube.IndexFields, consistent with its own writes.
-//
-// Errors: a watch cannot be set up, or the controller was added before.
+// Add registers the controller with a manager whose client reads from a cache with
+// kube.CacheOptions and kube.IndexFields, consistent with its own writes.
 func Add(mgr manager.Manager, options Options) error {
 	emit := kube.Emitter(mgr.GetEventRecorder("ebbtide"))
 	r := newReconciler(mgr.GetClient(), emit, clock.RealClock{}, newMetrics(crmetrics.Registry))
@@ -148,7 +131,7 @@ func Add(mgr manager.Manager, options Options) error {
 	return kube.AddController(mgr, "nodemaintenance", kube.Controller[group.Member]{Reconciler: r}, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held)))
 }
 
-// protect are the annotations by which these autoscalers leave nodes alone.
+// protect returns the annotations by which these autoscalers leave nodes alone.
 func protect(bridges bridge.Names) []string {
 	var keys []string
 	if bridges.Has(bridge.Karpenter) {
@@ -162,20 +145,20 @@ func protect(bridges bridge.Names) []string {
 
 // Reconcile runs the pass over the group of a member, if it is due.
 func (r *reconciler) Reconcile(ctx context.Context, member group.Member) (reconcile.Result, error) {
-	turn, again := r.schedule.begin(r.clock.Now(), member)
-	if turn == nil {
+	run, again := r.schedule.begin(r.clock.Now(), member)
+	if run == nil {
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
 	var due, thought time.Duration
-	// A panic that nobody expected must not keep the group from its next pass.
-	defer func() { r.schedule.end(r.clock.Now(), turn, due, restAfter(thought)) }()
+	// A panic must not keep the group from its next pass.
+	defer func() { r.schedule.end(r.clock.Now(), run, due, restAfter(thought)) }()
 	due = lastRetry
-	due, thought = r.pass(ctx, turn.group)
+	due, thought = r.pass(ctx, run.group)
 	return reconcile.Result{}, nil
 }
 
-// restAfter is how long a group rests after a pass has thought so long: thinking about one
-// group takes at most half a core.
+// restAfter returns the rest of a group after a pass that took so long to decide, so that one group
+// takes at most half a core.
 func restAfter(thought time.Duration) time.Duration {
 	if thought < shortThought {
 		return 0
@@ -183,8 +166,8 @@ func restAfter(thought time.Duration) time.Duration {
 	return min(thought, longestRest)
 }
 
-// pass takes a group one step further. It returns when the next pass is due if no
-// event asks for it before, 0 is never, and how long it had to think.
+// pass takes a group one step further. It returns when the next pass is due without an event, 0 is
+// never, and how long it took to decide.
 func (r *reconciler) pass(ctx context.Context, g *group.Group) (due, thought time.Duration) {
 	acting := ctx
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
@@ -193,7 +176,7 @@ func (r *reconciler) pass(ctx context.Context, g *group.Group) (due, thought tim
 	if err != nil {
 		return r.next(ctx, g, 0, fmt.Errorf("observe: %w", err)), 0
 	}
-	// What was waited for before, so that the cache shows our own writes, was no thought.
+	// Until here it may have waited for the cache to show our own writes.
 	begun := r.clock.Now()
 	if err := r.observePods(ctx, g, &snapshot); err != nil {
 		return r.next(ctx, g, 0, fmt.Errorf("observe: %w", err)), 0
@@ -208,13 +191,13 @@ func (r *reconciler) pass(ctx context.Context, g *group.Group) (due, thought tim
 	records := w.record(ctx, decision.Maintenances)
 	w.act(acting, decision.Nodes, records)
 	w.report(ctx, records)
-	w.tell(ctx)
+	w.logRefusals(ctx)
 	r.metrics.show(g, decision)
 	r.watched.block(g.Nodes, func(node string) bool { return len(decision.Blocked[node]) > 0 })
 	return r.next(ctx, g, kube.Soonest(decision.RequeueAfter, w.due), w.stale), thought
 }
 
-// decideSafely has a decision that panics stop its own group and no other.
+// decideSafely turns a panic of a decision into an error of its group.
 func (r *reconciler) decideSafely(snapshot maintenance.Snapshot) (decision maintenance.Decision, err error) {
 	defer func() {
 		cause := recover()
@@ -223,18 +206,17 @@ func (r *reconciler) decideSafely(snapshot maintenance.Snapshot) (decision maint
 		}
 		err = fmt.Errorf("a defect of Ebbtide: decide: %v\n%s", cause, debug.Stack())
 		r.metrics.panics.Inc()
-		for _, m := range snapshot.Maintenances[:min(len(snapshot.Maintenances), maxTold)] {
+		for _, m := range snapshot.Maintenances[:min(len(snapshot.Maintenances), maxDefectEvents)] {
 			r.emit(event.DecisionFailed(m, fmt.Sprint(cause)))
 		}
 	}()
 	return r.decide(snapshot), nil
 }
 
-// maxTold is how many maintenances of a group are told of what concerns them all.
-const maxTold = 10
+const maxDefectEvents = 10 // for the maintenances of a group
 
-// next says when the next pass is due if no event asks for it before. What failed as a
-// whole or was decided on old state backs off: nobody may see to it that it succeeds.
+// next returns when the next pass is due without an event. A pass that failed or was decided on old
+// state backs off.
 func (r *reconciler) next(ctx context.Context, g *group.Group, due time.Duration, failed error) time.Duration {
 	logger := log.FromContext(ctx).WithValues("group", g.Key().String())
 	switch {
@@ -242,19 +224,18 @@ func (r *reconciler) next(ctx context.Context, g *group.Group, due time.Duration
 		r.failures.Forget(g.Key())
 		return due
 	case stale(failed):
-		logger.V(1).Info("Part of the pass was decided on old state and is decided again", "because", failed.Error())
+		logger.V(1).Info("Retrying a pass", "reason", failed.Error())
 	default:
-		logger.Error(failed, "The pass failed and is tried again")
+		logger.Error(failed, "Pass failed, retrying")
 	}
 	return kube.Soonest(due, r.failures.When(g.Key()))
 }
 
-// stale returns true of failures that a look at newer state resolves.
+// stale returns true if a decision on newer state resolves the failure.
 func stale(err error) bool {
 	return kube.IsStale(err) || apierrors.IsAlreadyExists(err)
 }
 
-// forget drops what is remembered of a maintenance that is gone.
 func (r *reconciler) forget(name string) {
 	r.statusPace.forget(name)
 	r.plans.forget(name)

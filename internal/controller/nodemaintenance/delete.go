@@ -21,12 +21,10 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// confirmTimeout bounds the look at a maintenance before its deadline deletes pods.
-const confirmTimeout = 5 * time.Second
+const confirmTimeout = 5 * time.Second // to read a maintenance before its deadline deletes pods
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;delete
 
-// delete deletes the pods whose deadline has come, on each node in their order.
 func (a *action) delete(ctx context.Context) {
 	if !slices.ContainsFunc(a.nodes, func(node *actionNode) bool { return len(node.Delete) > 0 }) {
 		return
@@ -37,7 +35,7 @@ func (a *action) delete(ctx context.Context) {
 	wanted := func(node *actionNode) []maintenance.Deletion {
 		return slices.DeleteFunc(slices.Clone(node.Delete), func(one maintenance.Deletion) bool { return !in.Has(one.Maintenance) })
 	}
-	inTurn(ctx, a, wanted, func(node *actionNode, one maintenance.Deletion) change {
+	alternate(ctx, a, wanted, func(node *actionNode, one maintenance.Deletion) change {
 		return change{maintenance.Write{Kind: maintenance.WriteDeletion, Pod: one.Pod.UID}, one.Pod.Namespace, func() error {
 			done, err := a.deletePod(ctx, node.Node.Name, one)
 			if !done {
@@ -52,7 +50,7 @@ func (a *action) delete(ctx context.Context) {
 			return nil
 		}}
 	})
-	// One that takes long is told of by the pod's own event.
+	// A deletion that takes long is reported by the pod's own event.
 	mu.Lock()
 	defer mu.Unlock()
 	for node, by := range deleted {
@@ -65,9 +63,9 @@ func (a *action) delete(ctx context.Context) {
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances,verbs=get
 
-// inForce are the maintenances whose deadlines delete pods in this pass and are still what
-// was decided on, by the API server itself: our cache may be behind somebody who has put
-// a deadline off, and a deletion cannot be undone.
+// inForce returns the maintenances whose deadlines delete pods in this pass, confirmed by the API
+// server itself: our cache may not show yet that a deadline was postponed, and a deletion cannot be
+// undone.
 func (a *action) inForce(ctx context.Context) sets.Set[string] {
 	wanted := sets.New[string]()
 	for _, node := range a.nodes {
@@ -91,7 +89,7 @@ func (a *action) inForce(ctx context.Context) sets.Set[string] {
 	return in
 }
 
-// confirm is an error if the maintenance is not any more what this pass has seen.
+// confirm returns an error if the maintenance has changed since this pass has read it.
 func (a *action) confirm(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
@@ -110,10 +108,9 @@ func (a *action) confirm(ctx context.Context, name string) error {
 	return nil
 }
 
-// deletePod deletes the very pod, or has it end sooner. It returns false if that is not
-// done or was done before: the snapshot may be older than our own deletion, which is told
-// of once. A version of the pod is no precondition, so that nobody keeps a pod by changing
-// it all the time.
+// deletePod deletes the pod of this UID, or shortens its grace period. It returns false if that was
+// not done, or done before. The resource version is no precondition, so that changing a pod all the
+// time does not keep it.
 func (a *action) deletePod(ctx context.Context, node string, one maintenance.Deletion) (done bool, err error) {
 	pod := &corev1.Pod{}
 	err = a.client.Get(ctx, client.ObjectKeyFromObject(one.Pod), pod)
@@ -129,7 +126,7 @@ func (a *action) deletePod(ctx context.Context, node string, one maintenance.Del
 	case err != nil:
 		return false, err
 	}
-	log.FromContext(ctx).Info("Deleted a pod past its budgets, because a deadline has come",
+	log.FromContext(ctx).Info("Deleted a pod past its budgets", "reason", "deadline",
 		"pod", client.ObjectKeyFromObject(one.Pod), "node", node, "maintenance", one.Maintenance, "grace", one.GracePeriodSeconds)
 	a.emit(one.Events...)
 	return true, nil

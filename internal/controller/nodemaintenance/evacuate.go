@@ -19,10 +19,10 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// inTurn makes a write for each of what the nodes have, such as their pods: for the first
-// of each node, then for the second of each. So no node waits for all of another one. What
-// was refused before comes behind all that was not.
-func inTurn[T any](ctx context.Context, a *action, of func(*actionNode) []T, write func(*actionNode, T) change) {
+// alternate makes a write for each item of the nodes, such as their pods: for the first item of
+// each node, then for the second of each, so that no node waits for all of another one. Writes that
+// were refused before come last.
+func alternate[T any](ctx context.Context, a *action, of func(*actionNode) []T, write func(*actionNode, T) change) {
 	type task struct {
 		tries, place int
 		node         *actionNode
@@ -44,10 +44,10 @@ func inTurn[T any](ctx context.Context, a *action, of func(*actionNode) []T, wri
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=patch
 
-// withdraw takes our requests back; the requests of others stay.
+// withdraw removes our instigator finalizer from Evacuations.
 func (a *action) withdraw(ctx context.Context) {
 	all := func(node *actionNode) []*v1alpha1.Evacuation { return node.Withdraw }
-	inTurn(ctx, a, all, func(node *actionNode, withdrawn *v1alpha1.Evacuation) change {
+	alternate(ctx, a, all, func(node *actionNode, withdrawn *v1alpha1.Evacuation) change {
 		write := maintenance.Write{Kind: maintenance.WriteWithdrawal, Pod: withdrawn.Spec.PodRef.UID}
 		return change{write, withdrawn.Namespace, func() error {
 			if _, err := kube.RemoveFinalizer(ctx, a.client, withdrawn, v1alpha1.NodeMaintenanceInstigator); err != nil {
@@ -60,7 +60,7 @@ func (a *action) withdraw(ctx context.Context) {
 	})
 }
 
-// evacuate asks for the evacuation of pods, on each node in the order of the drain plan.
+// evacuate requests pods to leave, on each node in the order of the drain plan.
 func (a *action) evacuate(ctx context.Context) {
 	asked := func(node *actionNode) []maintenance.Request { return node.Evacuate }
 	wanted := slices.ContainsFunc(a.nodes, func(node *actionNode) bool { return len(node.Evacuate) > 0 })
@@ -78,10 +78,10 @@ func (a *action) evacuate(ctx context.Context) {
 		a.wait(crowd)
 		return
 	}
-	inTurn(ctx, a, asked, func(_ *actionNode, request maintenance.Request) change {
+	alternate(ctx, a, asked, func(_ *actionNode, request maintenance.Request) change {
 		write := maintenance.Write{Kind: maintenance.WriteEvacuation, Pod: request.Pod.UID}
 		return change{write, request.Pod.Namespace, func() error {
-			if err := a.ask(ctx, request); err != nil {
+			if err := a.request(ctx, request); err != nil {
 				return err
 			}
 			a.emit(request.Events...)
@@ -92,9 +92,9 @@ func (a *action) evacuate(ctx context.Context) {
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=create
 
-// ask creates the Evacuation or EvictionRequest of a pod, or joins the one that somebody else asked
-// for. One that is on its way out cannot be joined; its deletion brings the next pass.
-func (r *reconciler) ask(ctx context.Context, request maintenance.Request) error {
+// request creates the Evacuation or EvictionRequest of a pod, or joins the Evacuation of another
+// instigator. One that is being deleted cannot be joined; its deletion brings the next pass.
+func (r *reconciler) request(ctx context.Context, request maintenance.Request) error {
 	pod := request.Pod
 	logger := log.FromContext(ctx).WithValues("pod", client.ObjectKeyFromObject(pod), "node", pod.Spec.NodeName)
 	switch {
@@ -113,7 +113,7 @@ func (r *reconciler) ask(ctx context.Context, request maintenance.Request) error
 			return err
 		}
 	}
-	logger.Info("Asked for the evacuation of a pod", "byEvictionRequest", request.EvictionRequest != nil)
+	logger.Info("Requested the evacuation of a pod", "byEvictionRequest", request.EvictionRequest != nil)
 	return nil
 }
 
@@ -124,7 +124,7 @@ func (r *reconciler) create(ctx context.Context, pod *corev1.Pod) error {
 	}
 	evacuators, _ := surge.Evacuators(pod, deployment, r.surge)
 	wanted := evacuation.New(pod, v1alpha1.NodeMaintenanceInstigator, evacuators)
-	// The pass may not have seen yet what an earlier one has created.
+	// The cache of the pass may not show the creation of an earlier one.
 	err = r.client.Get(ctx, client.ObjectKeyFromObject(wanted), &v1alpha1.Evacuation{}, client.UnsafeDisableDeepCopy)
 	switch {
 	case err == nil:

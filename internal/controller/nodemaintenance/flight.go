@@ -13,24 +13,21 @@ import (
 )
 
 const (
-	// slowWrite is how long a pass waits for one write. It waits for a cordon for
-	// slowCordon, because pods of other nodes must not land on that node.
+	// slowWrite bounds the time that a pass waits for one write, slowCordon for a cordon, because
+	// pods of other nodes must not land on that node.
 	slowWrite, slowCordon = 250 * time.Millisecond, 2 * time.Second
-	// maxSlow is how many writes of one namespace go on at once while one of them is slow.
+	// maxSlow bounds the concurrent writes of one namespace while one of them is slow.
 	maxSlow = 64
 )
 
-// change is a write that belongs to a node. The request may outlast its pass, and says
-// itself what it has done.
+// change is a write that belongs to a node. The request may outlast its pass, so it logs itself.
 type change struct {
 	maintenance.Write
 
-	// namespace is that of the pod; empty if the write is about the node.
-	namespace string
+	namespace string // of the pod; empty for a node
 	request   func() error
 }
 
-// longest ends when a pass waits no longer for a write.
 func longest(kind maintenance.WriteKind) <-chan time.Time {
 	if kind == maintenance.WriteCordon {
 		return time.After(slowCordon)
@@ -38,9 +35,8 @@ func longest(kind maintenance.WriteKind) <-chan time.Time {
 	return time.After(slowWrite)
 }
 
-// attempt makes a write unless it rests after a refusal, or is still under way. A write that
-// takes long goes on without its pass, and another pass follows when it has ended. It
-// returns true if it was made.
+// attempt makes a write unless it rests after a refusal, or is still under way, and returns true if
+// it was made. A slow write goes on without its pass, and another pass follows when it has ended.
 func (w *writer) attempt(ctx context.Context, owner group.Member, c change) bool {
 	if w.rests(owner, c.Write) || !w.flights.begin(owner, c) {
 		return false
@@ -65,17 +61,17 @@ func (r *reconciler) outlast(ctx context.Context, owner group.Member, c change, 
 		r.refusals.forget(owner, c.Write)
 	case !stale(err):
 		r.refusals.add(r.clock.Now(), owner, c.Write, err)
-		log.FromContext(ctx).Error(err, "A slow write was refused; it is tried again by its own back-off", "kind", c.Kind)
+		log.FromContext(ctx).Error(err, "Slow write refused, retrying by its own back-off", "kind", c.Kind)
 	}
 	r.schedule.touch(r.clock.Now(), coalesce, append(r.flights.end(owner, c, true), owner)...)
 }
 
-// flights are the writes under way that belong to nodes. It is safe for concurrent use.
+// flights holds the writes of nodes that are under way. It is safe for concurrent use.
 type flights struct {
 	mu sync.Mutex
 	of map[group.Member]sets.Set[maintenance.Write]
-	// count is how many there are by namespace, slow how many of them go on without their
-	// passes, and waiting are the nodes with more of them.
+	// count and slow count them by namespace, slow those that go on without their passes; waiting
+	// are the nodes with more of them.
 	count, slow map[string]int
 	waiting     map[string]sets.Set[group.Member]
 }
@@ -84,7 +80,7 @@ func newFlights() *flights {
 	return &flights{of: map[group.Member]sets.Set[maintenance.Write]{}, count: map[string]int{}, slow: map[string]int{}, waiting: map[string]sets.Set[group.Member]{}}
 }
 
-// begin returns false if the write is under way, or its namespace has a slow one and enough in all.
+// begin returns false if the write is under way, or its namespace has a slow one and maxSlow in all.
 func (f *flights) begin(owner group.Member, c change) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -106,7 +102,7 @@ func (f *flights) begin(owner group.Member, c change) bool {
 	return true
 }
 
-// leave notes that a write goes on without its pass. Those of nodes are few.
+// leave notes that a write goes on without its pass.
 func (f *flights) leave(c change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

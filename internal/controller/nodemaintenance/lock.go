@@ -2,6 +2,7 @@ package nodemaintenance
 
 import (
 	"context"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -14,8 +15,8 @@ import (
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=drainrecords,verbs=create;patch
 
-// writeDrainRecord has the DrainRecord of a node say what its drain needs; a node that
-// is never away needs none. The drain lock controller takes and gives the locks.
+// writeDrainRecord writes the DrainRecord of a node. The drain lock controller takes and releases the
+// locks.
 func (a *action) writeDrainRecord(ctx context.Context, node *actionNode) {
 	wanted := node.DrainRecord
 	if wanted == nil {
@@ -26,7 +27,7 @@ func (a *action) writeDrainRecord(ctx context.Context, node *actionNode) {
 		if err := a.storeDrainRecord(ctx, name, wanted); err != nil {
 			return err
 		}
-		log.FromContext(ctx).Info("Wrote what the drain of a node needs", "node", name,
+		log.FromContext(ctx).Info("Wrote a DrainRecord", "node", name,
 			"pods", len(wanted.Spec.Pods), "budgets", len(wanted.Spec.Budgets), "complete", wanted.Spec.Complete)
 		return nil
 	}})
@@ -42,18 +43,15 @@ func (r *reconciler) storeDrainRecord(ctx context.Context, node string, wanted *
 	written.Spec = v1alpha1.DrainRecordSpec{}
 	wanted.Spec.DeepCopyInto(&written.Spec)
 	if !wanted.Spec.Complete && (wanted.Old.Spec.Complete || wanted.Old.Spec.MaintenanceRef != wanted.Spec.MaintenanceRef) {
-		// Somebody's word was about the maintenance before.
+		// The annotation was about the maintenance before.
 		delete(written.Annotations, v1alpha1.BackAnnotation)
 	}
 	return r.client.Patch(ctx, written, kube.Change(wanted.Old))
 }
 
-// anyInPlace returns true if pods may stay somewhere.
+// anyInPlace returns true if pods may stay on a node.
 func anyInPlace(maintenances []*v1alpha1.NodeMaintenance) bool {
-	for _, m := range maintenances {
-		if m.Spec.InPlace != nil && m.Spec.Stage == v1alpha1.StageDrain {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(maintenances, func(m *v1alpha1.NodeMaintenance) bool {
+		return m.Spec.InPlace != nil && m.Spec.Stage == v1alpha1.StageDrain
+	})
 }

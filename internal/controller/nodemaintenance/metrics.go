@@ -12,8 +12,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// metrics are what the controller shows to Prometheus. No label holds the name
-// of an object.
+// metrics holds the metrics of the controller. No label holds the name of an object.
 type metrics struct {
 	nodes           *prometheus.GaugeVec
 	blockedPods     *prometheus.GaugeVec
@@ -21,8 +20,7 @@ type metrics struct {
 	conditionErrors prometheus.Counter
 	panics          prometheus.Counter
 
-	// mu guards what the gauges are made of: what each maintenance and each node adds,
-	// and the sums by gauge and label.
+	// parts are what each maintenance and each node adds to gauges, sums those by gauge and label.
 	mu    sync.Mutex
 	parts map[group.Member][]part
 	sums  map[part]int
@@ -55,8 +53,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	}
 }
 
-// show adds to the gauges what the pass over a group has decided, in place of what the
-// last passes over its members did.
+// show replaces what the last passes over the members of a group have added to the gauges.
 func (m *metrics) show(g *group.Group, decision maintenance.Decision) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -65,7 +62,7 @@ func (m *metrics) show(g *group.Group, decision maintenance.Decision) {
 	}
 	for i := range decision.Maintenances {
 		one := &decision.Maintenances[i]
-		// A maintenance that is over selects nothing any more.
+		// A finished maintenance selects no node.
 		if nodes := one.Status.NodeCount; nodes > 0 {
 			m.add(group.Maintenance(one.Maintenance.Name), m.nodes, string(one.Maintenance.Spec.Stage), nodes)
 		}
@@ -77,7 +74,6 @@ func (m *metrics) show(g *group.Group, decision maintenance.Decision) {
 	}
 }
 
-// part is what a maintenance or a node adds to a gauge.
 type part struct {
 	gauge *prometheus.GaugeVec
 	label string
@@ -89,7 +85,6 @@ func (m *metrics) add(member group.Member, gauge *prometheus.GaugeVec, label str
 	m.move(gauge, label, value)
 }
 
-// drop takes what a member adds away.
 func (m *metrics) drop(member group.Member) {
 	for _, one := range m.parts[member] {
 		m.move(one.gauge, one.label, -one.value)
@@ -97,14 +92,14 @@ func (m *metrics) drop(member group.Member) {
 	delete(m.parts, member)
 }
 
-// gone takes what a member that is gone adds away.
+// gone removes what a member that is gone has added.
 func (m *metrics) gone(member group.Member) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.drop(member)
 }
 
-// move changes a sum. A series that has come to nothing disappears.
+// move changes a sum. A series of 0 disappears.
 func (m *metrics) move(gauge *prometheus.GaugeVec, label string, value int32) {
 	key := part{gauge: gauge, label: label}
 	m.sums[key] += int(value)

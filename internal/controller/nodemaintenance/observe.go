@@ -18,17 +18,16 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// fewPods is up to how many pods the Evacuation of each is looked up on its own.
+// fewPods is the number of pods up to which each Evacuation is looked up on its own.
 const fewPods = 500
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances;evacuations;machinedrainrules;drainrecords,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=nodes;pods;namespaces,verbs=list;watch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch
 
-// observe reads the maintenances and nodes of a group, with what we have written
-// ourselves, and observePods what else its pass decides on. A read that fails is an
-// error: what is unknown is never taken for absent. Only the pods whose drain is a
-// matter of rules wait if these or the namespaces could not be read.
+// observe reads the maintenances and nodes of a group, including our own writes, and observePods what
+// else its pass decides on. A read that fails is an error: unknown is not absent. If rules or
+// namespaces cannot be read, only the pods that depend on rules wait.
 func (r *reconciler) observe(ctx context.Context, g *group.Group) (maintenance.Snapshot, error) {
 	snapshot := maintenance.Snapshot{
 		Now:          r.clock.Now(),
@@ -38,9 +37,8 @@ func (r *reconciler) observe(ctx context.Context, g *group.Group) (maintenance.S
 		LongestLock:  r.longestLock,
 		Namespace:    r.namespace,
 		Protect:      r.protect,
-		// The DaemonSet evacuator runs in the same manager.
-		Runners: maintenance.Runners{DaemonSets: true},
-		Refused: map[maintenance.Write]maintenance.Refusal{},
+		Runners:      maintenance.Runners{DaemonSets: true}, // It runs in this manager.
+		Refused:      map[maintenance.Write]maintenance.Refusal{},
 	}
 	if r.requests != nil {
 		snapshot.Requester = r.requests.State()
@@ -62,14 +60,13 @@ func (r *reconciler) observe(ctx context.Context, g *group.Group) (maintenance.S
 	return snapshot, r.observeAgents(ctx, g, &snapshot)
 }
 
-// observePods reads the pods of a group that matter, and what is known of them.
+// observePods reads the relevant pods of a group, with their budgets, rules and requests.
 func (r *reconciler) observePods(ctx context.Context, g *group.Group, snapshot *maintenance.Snapshot) error {
 	reading, err := r.reading(ctx, g, snapshot)
 	if err != nil {
 		return err
 	}
-	// Before the pods are read: an event that comes between the two finds the node
-	// watched, one that came earlier is in the cache already.
+	// This comes before the pods are read, so that no event between the two is dropped.
 	r.watched.set(g.Nodes, reading)
 	snapshot.Pods = make(map[string][]maintenance.Pod, len(reading))
 	for node := range reading {
@@ -99,10 +96,9 @@ func (r *reconciler) observePods(ctx context.Context, g *group.Group, snapshot *
 	return r.evacuations(ctx, snapshot.Pods)
 }
 
-// reading are the nodes of a group whose pods matter: those of a maintenance that
-// asks for it, those with an Evacuation or EvictionRequest of ours, those with a DrainRecord, and those
-// whose agent keeps pods away. Some
-// of them may be gone.
+// reading returns the nodes of a group whose pods are relevant: those of a maintenance that reads
+// pods, those with an Evacuation or EvictionRequest of ours, those with a DrainRecord, and those whose
+// agent keeps pods away. Some may be gone.
 func (r *reconciler) reading(ctx context.Context, g *group.Group, snapshot *maintenance.Snapshot) (sets.Set[string], error) {
 	reading := sets.KeySet(snapshot.DrainRecords)
 	for node, agent := range snapshot.Runners.Agents {
@@ -130,7 +126,7 @@ func (r *reconciler) reading(ctx context.Context, g *group.Group, snapshot *main
 	return reading, nil
 }
 
-// asked returns true if a maintenance has asked some pod of a node to leave.
+// asked returns true if a maintenance has requested a pod of a node to leave.
 func (r *reconciler) asked(ctx context.Context, snapshot *maintenance.Snapshot, node string) (bool, error) {
 	var asked v1alpha1.EvacuationList
 	if err := r.list(ctx, &asked, client.MatchingFields{kube.EvacuationNodeField: node}, client.Limit(1)); err != nil {
@@ -142,15 +138,14 @@ func (r *reconciler) asked(ctx context.Context, snapshot *maintenance.Snapshot, 
 	return r.requested(ctx, snapshot, node)
 }
 
-// list reads from the cache. The objects are the cache's own and are never changed.
-// It does not wait for writes of ours that are under way: one that hangs would hold up
-// all groups. What is not seen yet is found by its event.
+// list reads from the cache. The objects are the cache's own and are never changed. It does not wait
+// for our own writes, because one that hangs would block all groups.
 func (r *reconciler) list(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	return r.client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)...)
 }
 
-// named reads objects by name, with what we have written ourselves, unless a write for the
-// node of that name is still under way. Those that are not there are left out.
+// named reads objects by name, including our own writes unless one for the node of that name is still
+// under way. Those that do not exist are left out.
 func named[T any, P interface {
 	*T
 	client.Object
@@ -172,8 +167,7 @@ func named[T any, P interface {
 	return objects, nil
 }
 
-// rules reads the MachineDrainRules and, if there are any, what they ask about the
-// namespaces of pods.
+// rules reads the MachineDrainRules and, if there are any, the labels of namespaces.
 func (r *reconciler) rules(ctx context.Context, of sets.Set[string]) (drainrule.Set, drainrule.Facts) {
 	var rules v1alpha1.MachineDrainRuleList
 	if err := r.list(ctx, &rules, client.InNamespace(r.namespace)); err != nil {
@@ -197,7 +191,6 @@ func (r *reconciler) rules(ctx context.Context, of sets.Set[string]) (drainrule.
 	return compiled, facts
 }
 
-// evacuations finds the Evacuations of pods.
 func (r *reconciler) evacuations(ctx context.Context, pods map[string][]maintenance.Pod) error {
 	count := 0
 	for _, onNode := range pods {
@@ -225,8 +218,8 @@ func (r *reconciler) evacuations(ctx context.Context, pods map[string][]maintena
 	return nil
 }
 
-// addEvacuations adds Evacuations by the UID of their pod. Of several for one pod,
-// which only a missing admission webhook lets in, it is the one that we asked for.
+// addEvacuations adds Evacuations by the UID of their pod. Of several for one pod, which only a
+// missing admission webhook lets in, it is ours.
 func (r *reconciler) addEvacuations(ctx context.Context, found map[types.UID]*v1alpha1.Evacuation, options ...client.ListOption) error {
 	var all v1alpha1.EvacuationList
 	if err := r.list(ctx, &all, options...); err != nil {

@@ -23,13 +23,11 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// maxPlans is how many maintenances in Idle of one group are planned. Each costs as much
-// as a drain of its nodes.
+// maxPlans bounds the planned maintenances of one group. Each costs as much as a drain of its nodes.
 const maxPlans = 20
 
-// plan puts into the snapshot what its maintenances in Idle would do: what was planned
-// before where that is still good, and else a new plan. No plan holds up anything else, so
-// what fails here is tried again with the next one.
+// plan adds to the snapshot what its maintenances in Idle would do, by the last plan if that is still
+// good. A plan that fails is retried and delays nothing else.
 func (r *reconciler) plan(ctx context.Context, w *writer, snapshot *maintenance.Snapshot) {
 	snapshot.Planned = map[string]map[string]v1alpha1.NodeMaintenanceNodeStatus{}
 	among := versionOf(snapshot.Maintenances)
@@ -46,7 +44,7 @@ func (r *reconciler) plan(ctx context.Context, w *writer, snapshot *maintenance.
 		if due {
 			var err error
 			if known, err = r.planOne(ctx, m, nodes, *snapshot); err != nil {
-				log.FromContext(ctx).Error(err, "A maintenance in Idle could not be planned and will be later", "maintenance", m.Name)
+				log.FromContext(ctx).Error(err, "Planning failed, retrying", "maintenance", m.Name)
 				again = planInterval
 				r.plans.fail(m.Name)
 			}
@@ -57,7 +55,7 @@ func (r *reconciler) plan(ctx context.Context, w *writer, snapshot *maintenance.
 	}
 }
 
-// versionOf changes with the specs of the maintenances of a group: they meet each other.
+// versionOf returns a hash of the specs of the maintenances of a group, which affect each other.
 func versionOf(maintenances []*v1alpha1.NodeMaintenance) uint64 {
 	hash := fnv.New64a()
 	for _, m := range maintenances {
@@ -66,16 +64,16 @@ func versionOf(maintenances []*v1alpha1.NodeMaintenance) uint64 {
 	return hash.Sum64()
 }
 
-// planOne plans anew.
 func (r *reconciler) planOne(ctx context.Context, m *v1alpha1.NodeMaintenance, nodes []string, world maintenance.Snapshot) (map[string]v1alpha1.NodeMaintenanceNodeStatus, error) {
-	// Before anything is read: what changes meanwhile makes this plan old.
+	// This comes before anything is read, so that a change meanwhile makes the plan old.
 	r.plans.begin(r.clock.Now(), m, nodes)
 	pods, err := r.plannedPods(ctx, nodes, &world)
 	if err != nil {
 		return nil, err
 	}
-	namespaces := sets.New[string]()
+	namespaces, count := sets.New[string](), 0
 	for _, onNode := range pods {
+		count += len(onNode)
 		for i := range onNode {
 			namespaces.Insert(onNode[i].Object.Namespace)
 		}
@@ -92,19 +90,11 @@ func (r *reconciler) planOne(ctx context.Context, m *v1alpha1.NodeMaintenance, n
 	if err != nil {
 		return nil, err
 	}
-	r.plans.end(m.Name, planned, namespaces, countOf(pods))
+	r.plans.end(m.Name, planned, namespaces, count)
 	return planned, nil
 }
 
-func countOf(pods map[string][]maintenance.Pod) int {
-	count := 0
-	for _, onNode := range pods {
-		count += len(onNode)
-	}
-	return count
-}
-
-// plannedPods adds the pods of nodes to the world, and returns them.
+// plannedPods adds the pods of nodes to the world, and returns all.
 func (r *reconciler) plannedPods(ctx context.Context, nodes []string, world *maintenance.Snapshot) (map[string][]maintenance.Pod, error) {
 	all := maps.Clone(world.Pods)
 	if all == nil {
@@ -133,7 +123,6 @@ func (r *reconciler) plannedPods(ctx context.Context, nodes []string, world *mai
 	return all, nil
 }
 
-// plannedBudgets adds the budgets of namespaces to the world.
 func (r *reconciler) plannedBudgets(ctx context.Context, namespaces sets.Set[string], world *maintenance.Snapshot) error {
 	all := maps.Clone(world.Budgets)
 	if all == nil {
@@ -153,7 +142,7 @@ func (r *reconciler) plannedBudgets(ctx context.Context, namespaces sets.Set[str
 	return nil
 }
 
-// owners are the Deployments of pods, which may surge, and how these belong to them.
+// owners returns the Deployments of pods, which may surge, and the ReplicaSets in between.
 func (r *reconciler) owners(ctx context.Context, pods map[string][]maintenance.Pod) (preflight.Owners, error) {
 	var found preflight.Owners
 	asked := sets.New[types.UID]()
@@ -168,25 +157,20 @@ func (r *reconciler) owners(ctx context.Context, pods map[string][]maintenance.P
 			if err != nil {
 				return found, fmt.Errorf("find the Deployment of a pod: %w", err)
 			}
-			addOwner(&found, owner, deployment)
+			if deployment == nil {
+				continue
+			}
+			of := metav1.NewControllerRef(deployment, appsv1.SchemeGroupVersion.WithKind("Deployment"))
+			found.ReplicaSets = append(found.ReplicaSets, &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
+				Namespace: deployment.Namespace, Name: owner.Name, UID: owner.UID, OwnerReferences: []metav1.OwnerReference{*of},
+			}})
+			found.Deployments = append(found.Deployments, deployment)
 		}
 	}
 	return found, nil
 }
 
-// addOwner adds a ReplicaSet and its Deployment, if it has one.
-func addOwner(found *preflight.Owners, set *metav1.OwnerReference, deployment *appsv1.Deployment) {
-	if deployment == nil {
-		return
-	}
-	of := metav1.NewControllerRef(deployment, appsv1.SchemeGroupVersion.WithKind("Deployment"))
-	found.ReplicaSets = append(found.ReplicaSets, &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
-		Namespace: deployment.Namespace, Name: set.Name, UID: set.UID, OwnerReferences: []metav1.OwnerReference{*of},
-	}})
-	found.Deployments = append(found.Deployments, deployment)
-}
-
-// planSafely has a plan that panics be no plan, and stop nothing else.
+// planSafely turns a panic of a plan into an error.
 func (r *reconciler) planSafely(snapshot preflight.Snapshot) (planned map[string]v1alpha1.NodeMaintenanceNodeStatus, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {

@@ -12,43 +12,55 @@ import (
 )
 
 const (
-	// planInterval is how long a plan is good at least, whatever happens to the pods of its
-	// nodes, and planPerPod how long for each of them: looking at all of them again takes longer
-	// the more there are.
+	// planInterval is the least time that a plan lasts, and planPerPod that for each pod, because a
+	// larger plan takes longer.
 	planInterval = 30 * time.Second
 	planPerPod   = time.Millisecond
 )
 
-// plans are what maintenances in Idle would do, as it was last thought through. It is safe
-// for concurrent use.
+// plans holds the last plans of maintenances in Idle. It is safe for concurrent use.
 type plans struct {
-	mu sync.Mutex
-	of map[string]*planned
-	// on and in are the maintenances by node, and by namespace of pods.
-	on, in map[string]sets.Set[string]
+	mu     sync.Mutex
+	of     map[string]*planned
+	on, in index // by node, and by namespace of pods
 }
 
-// planned is what one maintenance would do.
+// index holds sets of names by a key.
+type index map[string]sets.Set[string]
+
+func (x index) insert(key, name string) {
+	if x[key] == nil {
+		x[key] = sets.New[string]()
+	}
+	x[key].Insert(name)
+}
+
+func (x index) remove(key, name string) {
+	x[key].Delete(name)
+	if x[key].Len() == 0 {
+		delete(x, key)
+	}
+}
+
+// planned is the plan of one maintenance.
 type planned struct {
-	// made is when it was thought through, for this generation and these nodes.
+	// made is when it was made, for this generation and these nodes.
 	made       time.Time
 	generation int64
 	nodes      []string
-	// others stands for the other maintenances of its group.
-	others     uint64
+	others     uint64 // versionOf its group
 	namespaces sets.Set[string]
-	// rest is how long it is good, and old is true if something has changed since.
-	rest   time.Duration
-	old    bool
-	status map[string]v1alpha1.NodeMaintenanceNodeStatus
+	rest       time.Duration // it lasts that long
+	old        bool          // something has changed since
+	status     map[string]v1alpha1.NodeMaintenanceNodeStatus
 }
 
 func newPlans() *plans {
-	return &plans{of: map[string]*planned{}, on: map[string]sets.Set[string]{}, in: map[string]sets.Set[string]{}}
+	return &plans{of: map[string]*planned{}, on: index{}, in: index{}}
 }
 
-// good is the plan of a maintenance, among others of its group. Due is true if a new one is,
-// and else again is when one will be; 0 is not known.
+// good returns the plan of a maintenance. Due is true if a new one is needed, otherwise again is when
+// one will be; 0 is not known.
 func (p *plans) good(now time.Time, m *v1alpha1.NodeMaintenance, nodes []string, among uint64) (status map[string]v1alpha1.NodeMaintenanceNodeStatus, due bool, again time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,7 +78,7 @@ func (p *plans) good(now time.Time, m *v1alpha1.NodeMaintenance, nodes []string,
 	return nil, true, 0
 }
 
-// among notes which others there were when a maintenance was thought through.
+// among notes the version of the group for which a plan was made.
 func (p *plans) among(maintenance string, others uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +87,7 @@ func (p *plans) among(maintenance string, others uint64) {
 	}
 }
 
-// fail has a maintenance be thought through again when it is due.
+// fail notes that a plan has to be made again.
 func (p *plans) fail(maintenance string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,18 +96,18 @@ func (p *plans) fail(maintenance string) {
 	}
 }
 
-// begin notes that a maintenance is thought through from now on.
+// begin notes that a plan is being made.
 func (p *plans) begin(now time.Time, m *v1alpha1.NodeMaintenance, nodes []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.drop(m.Name)
 	p.of[m.Name] = &planned{made: now, generation: m.Generation, nodes: slices.Sorted(slices.Values(nodes)), rest: planInterval, namespaces: sets.New[string]()}
 	for _, node := range nodes {
-		note(p.on, node, m.Name)
+		p.on.insert(node, m.Name)
 	}
 }
 
-// end notes what has come of it. A maintenance that was forgotten meanwhile stays so.
+// end stores a plan, unless its maintenance was forgotten meanwhile.
 func (p *plans) end(maintenance string, status map[string]v1alpha1.NodeMaintenanceNodeStatus, namespaces sets.Set[string], pods int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,7 +117,7 @@ func (p *plans) end(maintenance string, status map[string]v1alpha1.NodeMaintenan
 	}
 	known.status, known.namespaces, known.rest = status, namespaces, max(planInterval, time.Duration(pods)*planPerPod)
 	for namespace := range namespaces {
-		note(p.in, namespace, maintenance)
+		p.in.insert(namespace, maintenance)
 	}
 }
 
@@ -115,7 +127,7 @@ func (p *plans) forget(maintenance string) {
 	p.drop(maintenance)
 }
 
-// drop is forget for who has the lock.
+// drop is forget for callers that hold the mutex.
 func (p *plans) drop(maintenance string) {
 	known := p.of[maintenance]
 	if known == nil {
@@ -123,36 +135,21 @@ func (p *plans) drop(maintenance string) {
 	}
 	delete(p.of, maintenance)
 	for _, node := range known.nodes {
-		unnote(p.on, node, maintenance)
+		p.on.remove(node, maintenance)
 	}
 	for namespace := range known.namespaces {
-		unnote(p.in, namespace, maintenance)
+		p.in.remove(namespace, maintenance)
 	}
 }
 
-func note(all map[string]sets.Set[string], key, name string) {
-	if all[key] == nil {
-		all[key] = sets.New[string]()
-	}
-	all[key].Insert(name)
-}
-
-func unnote(all map[string]sets.Set[string], key, name string) {
-	all[key].Delete(name)
-	if all[key].Len() == 0 {
-		delete(all, key)
-	}
-}
-
-// has returns true if the pods of a node matter to some plan.
+// has returns true if a plan depends on the pods of a node.
 func (p *plans) has(node string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.on[node].Len() > 0
 }
 
-// age has those plans be old that something concerns, and returns the maintenances whose
-// plan was not before, and when they are due.
+// age marks plans as old, and returns the maintenances whose plan was not, with when they are due.
 func (p *plans) age(now time.Time, names func(*plans) sets.Set[string]) map[string]time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,8 +163,7 @@ func (p *plans) age(now time.Time, names func(*plans) sets.Set[string]) map[stri
 	return due
 }
 
-// onNode, inNamespace and every are whom a change of a node's pods, of what is in a
-// namespace, and of all concerns.
+// onNode, inNamespace and every return the maintenances that a change concerns.
 func onNode(node string) func(*plans) sets.Set[string] {
 	return func(p *plans) sets.Set[string] { return p.on[node] }
 }
@@ -178,7 +174,7 @@ func inNamespace(namespace string) func(*plans) sets.Set[string] {
 
 func every(p *plans) sets.Set[string] { return sets.KeySet(p.of) }
 
-// replan has plans be made again when they are old for long enough.
+// replan schedules new plans for these maintenances.
 func (r *reconciler) replan(names func(*plans) sets.Set[string]) {
 	now := r.clock.Now()
 	for name, due := range r.plans.age(now, names) {

@@ -17,24 +17,22 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// record is one maintenance on its way through a pass.
+// record is one maintenance in a pass.
 type record struct {
 	*maintenance.MaintenanceDecision
-	// stored is the object as it was read or, later, last written.
+	// stored is the object as it was read or last written.
 	stored *v1alpha1.NodeMaintenance
-	// failed is true if the record could not be written: nothing is done to the
-	// nodes of the maintenance and its status is not reported.
+	// failed is true if the record could not be written: its nodes are left alone and its status is
+	// not reported.
 	failed bool
-	// ended is true if it was completed in this pass, because its node is back: what was
-	// decided for its nodes before is not done any more.
-	ended bool
-	// unfinished is true if one of its nodes could not be acted on.
-	unfinished atomic.Bool
-	// reported is true if the status is in the API.
-	reported bool
+	// ended is true if this pass has completed it because its node is back: nothing more is done to
+	// its nodes.
+	ended      bool
+	unfinished atomic.Bool // one of its nodes could not be acted on
+	reported   bool        // the status is in the API
 }
 
-// records are all maintenances of a pass, by name.
+// records holds all maintenances of a pass, by name.
 type records map[string]*record
 
 // of returns those of the named maintenances that exist.
@@ -50,8 +48,7 @@ func (r records) of(names []string) []*record {
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances,verbs=patch
 
-// record writes, for each maintenance on its own, what must be in the API before
-// its nodes are touched.
+// record writes what must be in the API before nodes are touched.
 func (w *writer) record(ctx context.Context, decisions []maintenance.MaintenanceDecision) records {
 	all := make(records, len(decisions))
 	for i := range decisions {
@@ -67,8 +64,8 @@ func (w *writer) record(ctx context.Context, decisions []maintenance.Maintenance
 	return all
 }
 
-// changeMaintenance makes writes that belong to a maintenance. What is refused cannot
-// be told in its status, because it may be the status that is refused.
+// changeMaintenance makes writes that belong to a maintenance. Its status cannot report a refusal,
+// because it may be the status that is refused.
 func (w *writer) changeMaintenance(one *record, verb string, request func() error) bool {
 	return w.write(group.Maintenance(one.stored.Name), maintenance.Write{Kind: writeMaintenance}, func() error {
 		err := request()
@@ -92,7 +89,7 @@ func (w *writer) recordOne(ctx context.Context, one *record) error {
 	}
 	if one.HandOver != nil {
 		if err := w.handOver(ctx, one); err != nil {
-			return fmt.Errorf("write down that the node is handed over: %w", err)
+			return fmt.Errorf("record the hand-over: %w", err)
 		}
 	}
 	if one.Returned {
@@ -109,31 +106,28 @@ func (w *writer) recordOne(ctx context.Context, one *record) error {
 		return nil
 	}
 	if maintenance.Stage(one.stored) == v1alpha1.StageComplete {
-		// It is let go of when its end is in the API. No event tells of that if there is
-		// nothing else to write: the echo of a status is dropped.
+		// The finalizer goes when its end is in the API. The event of a status write is dropped.
 		w.wait(coalesce)
 	}
 	return w.writeStatus(ctx, one)
 }
 
-// handOver writes down what the node is while it is handed over.
+// handOver records the state of the node while it is handed over.
 func (w *writer) handOver(ctx context.Context, one *record) error {
 	changed := one.stored.DeepCopy()
-	switch {
-	case *one.HandOver == "":
+	if *one.HandOver == "" {
 		delete(changed.Annotations, v1alpha1.HandedOverAnnotation)
-	default:
+	} else {
 		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, v1alpha1.HandedOverAnnotation, *one.HandOver)
 	}
 	if err := w.client.Patch(ctx, changed, kube.Change(one.stored)); err != nil {
 		return err
 	}
-	log.FromContext(ctx).V(1).Info("Wrote down that a node is handed over", "maintenance", changed.Name, "record", *one.HandOver)
+	log.FromContext(ctx).V(1).Info("Recorded the hand-over of a node", "maintenance", changed.Name, "record", *one.HandOver)
 	one.stored = changed
 	return nil
 }
 
-// complete sets the stage of a maintenance that is being deleted or whose node is back.
 func (w *writer) complete(ctx context.Context, one *record) error {
 	completed := one.stored.DeepCopy()
 	completed.Spec.Stage = v1alpha1.StageComplete
@@ -148,9 +142,8 @@ func (w *writer) complete(ctx context.Context, one *record) error {
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances/status,verbs=update
 
-// writeStatus writes the decided status if it is another than the stored one,
-// under the resource version of the object that it was decided on, and then
-// publishes the events that it makes true.
+// writeStatus writes the decided status if it differs from the stored one, under the resource version
+// of the object that it was decided on, and then publishes its events.
 func (w *writer) writeStatus(ctx context.Context, one *record) error {
 	one.reported = true
 	if equality.Semantic.DeepEqual(one.stored.Status, one.Status) {
@@ -162,14 +155,8 @@ func (w *writer) writeStatus(ctx context.Context, one *record) error {
 		return fmt.Errorf("write the status: %w", err)
 	}
 	one.stored = written
-	w.statusPace.wrote(written.Name, w.clock.Now(), sizeOf(written.Status))
+	text, _ := json.Marshal(written.Status)
+	w.statusPace.wrote(written.Name, w.clock.Now(), len(text))
 	w.emit(one.Events...)
 	return nil
-}
-
-// sizeOf is how many bytes a status takes in a request.
-func sizeOf(status v1alpha1.NodeMaintenanceStatus) int {
-	// A status that was written marshals.
-	text, _ := json.Marshal(status)
-	return len(text)
 }

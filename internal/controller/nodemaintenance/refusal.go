@@ -15,15 +15,13 @@ import (
 )
 
 const (
-	// firstRefusal and longestRefusal bound how long a refused write rests before it is
-	// tried again. Each further refusal doubles the time. What a quota or a policy
-	// forbids is not allowed a second later, so that rests for firstForbidden.
+	// firstRefusal and longestRefusal bound the rest of a refused write, which each refusal doubles.
+	// A write that a quota or policy forbids rests for firstForbidden.
 	firstRefusal, firstForbidden, longestRefusal = time.Second, 8 * time.Second, time.Minute
-	// maxRefusal is how many bytes of a refusal are remembered.
-	maxRefusal = 512
+	maxRefusal                                   = 512 // bytes
 )
 
-// Writes that no decision knows of.
+// These are not writes of a NodeDecision.
 const (
 	// writeMaintenance is a NodeMaintenance: its finalizer, stage or status.
 	writeMaintenance maintenance.WriteKind = "Maintenance"
@@ -31,15 +29,14 @@ const (
 	readMaintenance maintenance.WriteKind = "MaintenanceRead"
 )
 
-// refusals remembers which writes the API server has refused, each on its own, so
-// that a write that never succeeds is rare and holds up no other. It is lost with the
-// manager; then every write is tried at once. It is safe for concurrent use.
+// refusals remembers refused writes, each on its own, so that a write that never succeeds is rare and
+// delays no other. A new manager tries every write at once. It is safe for concurrent use.
 type refusals struct {
 	mu sync.Mutex
-	// of are the refusals by the node or maintenance that they belong to.
+	// of is by the node or maintenance that the write belongs to.
 	of map[group.Member]map[maintenance.Write]*refusal
-	// jitter returns a number from 0 to 1, so that what was refused together does
-	// not come back together.
+	// jitter returns a number from 0 to 1, so that writes that were refused together are not retried
+	// together.
 	jitter func() float64
 }
 
@@ -53,7 +50,7 @@ func newRefusals() *refusals {
 	return &refusals{of: map[group.Member]map[maintenance.Write]*refusal{}, jitter: rand.Float64}
 }
 
-// add remembers a refusal and returns how long the write rests.
+// add remembers a refusal and returns the rest of the write.
 func (r *refusals) add(now time.Time, owner group.Member, write maintenance.Write, err error) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,7 +73,6 @@ func (r *refusals) add(now time.Time, owner group.Member, write maintenance.Writ
 	return rest
 }
 
-// forget drops the refusal of a write.
 func (r *refusals) forget(owner group.Member, write maintenance.Write) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,14 +82,14 @@ func (r *refusals) forget(owner group.Member, write maintenance.Write) {
 	}
 }
 
-// forgetAll drops the refusals of a node or a maintenance that is gone.
+// forgetAll forgets the refusals of a node or maintenance that is gone.
 func (r *refusals) forgetAll(owner group.Member) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.of, owner)
 }
 
-// times is how often in a row a write was refused.
+// times returns how often in a row a write was refused.
 func (r *refusals) times(owner group.Member, write maintenance.Write) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,7 +99,7 @@ func (r *refusals) times(owner group.Member, write maintenance.Write) int {
 	return 0
 }
 
-// left is how long a write still rests; 0 is that it may be tried.
+// left returns the remaining rest of a write.
 func (r *refusals) left(now time.Time, owner group.Member, write maintenance.Write) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,8 +109,7 @@ func (r *refusals) left(now time.Time, owner group.Member, write maintenance.Wri
 	return 0
 }
 
-// addOf adds the refusals of a node and its pods to others. Those of pods that are
-// gone are forgotten.
+// addOf adds the refusals of a node and its pods to others, and forgets those of pods that are gone.
 func (r *refusals) addOf(node string, pods []maintenance.Pod, others map[maintenance.Write]maintenance.Refusal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,17 +13,14 @@ import (
 )
 
 const (
-	// statusInterval is the least time between two status writes of a maintenance that
-	// no record hurries.
+	// statusInterval is the least time between two status writes that are no record.
 	statusInterval = time.Second
-	// statusBytes is how much of statuses that only speak of progress is written for a
-	// maintenance in each interval, on average: what is large is written less often.
-	// One whose conditions change may be urgentBytes large.
+	// statusBytes bounds the average size of progress reports in each interval, so that large ones are
+	// written less often; urgentBytes bounds those whose conditions change.
 	statusBytes, urgentBytes = 64 << 10, 256 << 10
 )
 
-// report writes the status of every maintenance that has changed and lets go of
-// those that are done.
+// report writes changed statuses and removes the finalizer of maintenances that are done.
 func (w *writer) report(ctx context.Context, all records) {
 	reported := make([]*record, 0, len(all))
 	for _, one := range all {
@@ -44,7 +41,7 @@ func (w *writer) report(ctx context.Context, all records) {
 	})
 }
 
-// postponed is how long the status of a maintenance has to wait for its turn.
+// postponed returns how long a status write has to wait.
 func (w *writer) postponed(one *record) time.Duration {
 	if one.reported || one.DropFinalizer {
 		return 0
@@ -64,12 +61,12 @@ func (w *writer) reportOne(ctx context.Context, one *record) error {
 	if _, err := kube.RemoveFinalizer(ctx, w.client, one.stored, v1alpha1.MaintenanceCompletionFinalizer); err != nil {
 		return fmt.Errorf("drop the finalizer: %w", err)
 	}
-	log.FromContext(ctx).Info("Let go of a maintenance", "maintenance", one.stored.Name)
+	log.FromContext(ctx).Info("Removed the finalizer of a NodeMaintenance", "maintenance", one.stored.Name)
 	return nil
 }
 
-// pace remembers when the status of each maintenance was last written, and how large
-// it was. It is safe for concurrent use.
+// pace remembers the time and size of the last status write of each maintenance. It is safe for
+// concurrent use.
 type pace struct {
 	mu   sync.Mutex
 	last map[string]written
@@ -88,8 +85,7 @@ func (p *pace) wrote(maintenance string, now time.Time, size int) {
 	p.last[maintenance] = written{at: now, size: size}
 }
 
-// left is how long the next write has to wait. An urgent one, whose conditions
-// change, waits for nothing unless the status is large.
+// left returns how long the next write has to wait. An urgent one does not unless it is large.
 func (p *pace) left(maintenance string, now time.Time, urgent bool) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

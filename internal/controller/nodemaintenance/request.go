@@ -14,10 +14,9 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// The rights to EvictionRequests are given with those of internal/controller/requester, and
-// nothing here is asked of the API server while that does not see them.
+// The RBAC for EvictionRequests stands in internal/controller/requester.
 
-// requested returns true if a maintenance has asked some pod of a node by an EvictionRequest.
+// requested returns true if a pod of a node has an EvictionRequest of ours.
 func (r *reconciler) requested(ctx context.Context, snapshot *maintenance.Snapshot, node string) (bool, error) {
 	if !snapshot.Requester.Served {
 		return false, nil
@@ -29,8 +28,7 @@ func (r *reconciler) requested(ctx context.Context, snapshot *maintenance.Snapsh
 	return len(asked.Items) > 0, nil
 }
 
-// evictionRequests finds the EvictionRequests of pods that have responders, and what has
-// come of them.
+// evictionRequests reads the EvictionRequests and Evictions of pods that have responders.
 func (r *reconciler) evictionRequests(ctx context.Context, snapshot *maintenance.Snapshot) error {
 	if !snapshot.Requester.Served {
 		return nil
@@ -58,7 +56,7 @@ func (r *reconciler) evictionRequest(ctx context.Context, pod *maintenance.Pod) 
 
 // requestEviction creates the EvictionRequest of a pod.
 func (r *reconciler) requestEviction(ctx context.Context, wanted *lifecyclev1alpha1.EvictionRequest) error {
-	// The pass may not have seen yet what an earlier one has created.
+	// The cache of the pass may not show the creation of an earlier one.
 	err := r.client.Get(ctx, client.ObjectKeyFromObject(wanted), &lifecyclev1alpha1.EvictionRequest{}, client.UnsafeDisableDeepCopy)
 	switch {
 	case err == nil:
@@ -69,11 +67,11 @@ func (r *reconciler) requestEviction(ctx context.Context, wanted *lifecyclev1alp
 	return r.client.Create(ctx, wanted)
 }
 
-// withdrawRequests takes EvictionRequests of ours back, each under the version that it was
-// decided on: somebody may just have answered it.
+// withdrawRequests withdraws our EvictionRequests, each under the version that it was decided on: it
+// may just have been answered.
 func (a *action) withdrawRequests(ctx context.Context) {
 	all := func(node *actionNode) []maintenance.RequestWithdrawal { return node.WithdrawRequests }
-	inTurn(ctx, a, all, func(node *actionNode, w maintenance.RequestWithdrawal) change {
+	alternate(ctx, a, all, func(node *actionNode, w maintenance.RequestWithdrawal) change {
 		return change{w.Write(), w.Request.Namespace, func() error {
 			if err := a.client.Patch(ctx, w.Withdrawn, kube.Change(w.Request)); client.IgnoreNotFound(err) != nil {
 				return err

@@ -85,12 +85,12 @@ func BenchmarkFirstPass(b *testing.B) {
 // due, and returns on how many nodes there are any.
 func (r *reconciler) think(b *testing.B, member group.Member) int {
 	b.Helper()
-	turn, _ := r.schedule.begin(r.clock.Now(), member)
-	if turn == nil {
+	run, _ := r.schedule.begin(r.clock.Now(), member)
+	if run == nil {
 		return 0
 	}
-	defer r.schedule.end(r.clock.Now(), turn, 0, 0)
-	snapshot, err := r.observeAll(b.Context(), turn.group)
+	defer r.schedule.end(r.clock.Now(), run, 0, 0)
+	snapshot, err := r.observeAll(b.Context(), run.group)
 	if err != nil {
 		b.Fatalf("observe: %v", err)
 	}

@@ -12,40 +12,36 @@ import (
 )
 
 const (
-	// crowdGap is for how long no group may have cordoned a node before the pods of
-	// those leave that did so lately, longestCrowd how long they wait for that.
+	// crowdGap is the time without cordons of other groups before the pods of a group that has just
+	// cordoned nodes leave, longestCrowd bounds their wait.
 	crowdGap, longestCrowd = 100 * time.Millisecond, 2 * time.Second
 )
 
-// schedule knows which groups there are and which of them is due when. A group is
-// due if one of its members is. It has at most one pass at a time over a member, also
-// while groups meet and part.
+// schedule holds the groups and when each is due, which is when one of its members is. At most one
+// pass at a time runs over a member, also while groups merge and split.
 type schedule struct {
 	mu    sync.Mutex
 	index group.Index
-	// due is when members want the pass of their group.
-	due map[group.Member]time.Time
-	// running are the passes under way, by each member of their groups.
-	running map[group.Member]*turn
-	// rests is when the next pass may begin over groups that took long to think about,
-	// by their key.
+	due   map[group.Member]time.Time
+	// running holds the passes under way by each member of their groups.
+	running map[group.Member]*run
+	// rests is when the next pass may begin over groups that took long to decide, by their key.
 	rests map[group.Member]time.Time
-	// latest are the two groups that have cordoned nodes last, and crowded is since when
-	// the pods of groups wait for others to do so, by their key.
+	// latest are the two groups that have cordoned nodes last; crowded is since when the pods of
+	// groups wait for others to do so, by their key.
 	latest  [2]cordoned
 	crowded map[group.Member]time.Time
-	// queue has a member taken to begin after a time. It is nil before the first event.
+	// queue is nil before the first event.
 	queue func(member group.Member, after time.Duration)
 }
 
-// cordoned is when a group has cordoned nodes.
 type cordoned struct {
 	key group.Member
 	at  time.Time
 }
 
-// turn is a pass under way over a group.
-type turn struct {
+// run is a pass under way over a group.
+type run struct {
 	group *group.Group
 	// waiting are the members that came meanwhile and have to come again.
 	waiting sets.Set[group.Member]
@@ -54,13 +50,12 @@ type turn struct {
 func newSchedule() *schedule {
 	return &schedule{
 		due:     map[group.Member]time.Time{},
-		running: map[group.Member]*turn{},
+		running: map[group.Member]*run{},
 		rests:   map[group.Member]time.Time{},
 		crowded: map[group.Member]time.Time{},
 	}
 }
 
-// attach tells where members are taken from.
 func (s *schedule) attach(queue func(member group.Member, after time.Duration)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +74,7 @@ func (s *schedule) enqueue(after time.Duration, members ...group.Member) {
 	}
 }
 
-// touch makes members due after a time, unless they are due before.
+// touch makes members due after a time, unless they are due earlier.
 func (s *schedule) touch(now time.Time, after time.Duration, members ...group.Member) {
 	if len(members) == 0 {
 		return
@@ -87,22 +82,19 @@ func (s *schedule) touch(now time.Time, after time.Duration, members ...group.Me
 	s.mu.Lock()
 	keys := sets.New[group.Member]()
 	for _, member := range members {
-		s.makeDue(member, now.Add(after))
+		at := now.Add(after)
+		if known, waits := s.due[member]; !waits || at.Before(known) {
+			s.due[member] = at
+		}
 		keys.Insert(s.index.Key(member))
 	}
 	s.mu.Unlock()
 	s.enqueue(after, keys.UnsortedList()...)
 }
 
-func (s *schedule) makeDue(member group.Member, at time.Time) {
-	if known, waits := s.due[member]; !waits || at.Before(known) {
-		s.due[member] = at
-	}
-}
-
-// begin starts the pass over the group of a member, which end ends. There is none if
-// nothing of the group is due; again is when something will be, 0 is not known.
-func (s *schedule) begin(now time.Time, member group.Member) (begun *turn, again time.Duration) {
+// begin starts the pass over the group of a member, which end ends; nil if nothing of the group is
+// due. Again is when something will be, 0 is not known.
+func (s *schedule) begin(now time.Time, member group.Member) (begun *run, again time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := s.index.Of(member)
@@ -122,7 +114,7 @@ func (s *schedule) begin(now time.Time, member group.Member) (begun *turn, again
 			return nil, 0
 		}
 	}
-	begun = &turn{group: g, waiting: sets.New[group.Member]()}
+	begun = &run{group: g, waiting: sets.New[group.Member]()}
 	for one := range g.Members {
 		s.running[one] = begun
 		delete(s.due, one)
@@ -131,7 +123,7 @@ func (s *schedule) begin(now time.Time, member group.Member) (begun *turn, again
 	return begun, 0
 }
 
-// earliest is when the first member of a group is due.
+// earliest returns when the first member of a group is due.
 func (s *schedule) earliest(g *group.Group) (at time.Time, waits bool) {
 	for member := range g.Members {
 		if due, known := s.due[member]; known && (!waits || due.Before(at)) {
@@ -141,9 +133,9 @@ func (s *schedule) earliest(g *group.Group) (at time.Time, waits bool) {
 	return at, waits
 }
 
-// end ends a pass. The next one over its group is due after a time, 0 is not known,
-// and does not begin before the rest is over.
-func (s *schedule) end(now time.Time, ended *turn, due, rest time.Duration) {
+// end ends a pass. The next one over its group is due after a time, 0 is not known, and not before
+// the rest is over.
+func (s *schedule) end(now time.Time, ended *run, due, rest time.Duration) {
 	key := ended.group.Key()
 	s.mu.Lock()
 	for member := range ended.group.Members {
@@ -172,8 +164,8 @@ func (s *schedule) cordons(now time.Time, g *group.Group, waits bool) {
 	}
 }
 
-// crowd is how long the pods of a group still stay, because others of many groups that
-// came together may have to cordon nodes on which these pods would land.
+// crowd returns how long the pods of a group still stay, because other groups that came with it may
+// have to cordon nodes on which these pods would land.
 func (s *schedule) crowd(now time.Time, g *group.Group) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,8 +182,8 @@ func (s *schedule) crowd(now time.Time, g *group.Group) time.Duration {
 	return left
 }
 
-// setMaintenance and the next three tell the index what there is. They return the
-// members that are not in the group any more and have to be looked at themselves.
+// setMaintenance and the next three update the index. They return the members that have left their
+// group.
 func (s *schedule) setMaintenance(m *v1alpha1.NodeMaintenance) []group.Member {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,14 +211,12 @@ func (s *schedule) deleteNode(name string) []group.Member {
 	return s.index.DeleteNode(name)
 }
 
-// nodesOf are the nodes that belong to a maintenance.
 func (s *schedule) nodesOf(maintenance string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.index.NodesOf(maintenance)
 }
 
-// selected returns true if a node belongs to a maintenance.
 func (s *schedule) selected(node string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -26,17 +26,15 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
-// coalesce is how long events gather before the pass that sees them all.
+// coalesce is the time in which events gather before a pass.
 const coalesce = 25 * time.Millisecond
 
 type queue = workqueue.TypedRateLimitingInterface[group.Member]
 
-// relevance says whose decision an event can change, and how soon the pass is due
-// then. An event is about an object that has come, has changed, or is gone; old is
-// nil, both are given, or now is nil.
+// relevance returns whose decision an event can change, and how soon the pass is due. Old is nil if
+// the object was created, now is nil if it is gone.
 type relevance[T client.Object] func(old, now T) (due time.Duration, concerned []group.Member)
 
-// sources are the watches that lead to passes.
 func (r *reconciler) sources(c cache.Cache) []source.TypedSource[group.Member] {
 	return []source.TypedSource[group.Member]{
 		source.TypedKind(c, &v1alpha1.NodeMaintenance{}, handlerOf(r, r.maintenanceMatters)),
@@ -51,9 +49,8 @@ func (r *reconciler) sources(c cache.Cache) []source.TypedSource[group.Member] {
 	}
 }
 
-// handlerOf makes those due whom an event concerns. The queue keeps the earliest of
-// the times that an item is added with, so that a burst of events costs one pass and
-// no later event puts it off.
+// handlerOf makes members due that an event concerns. The queue keeps the earliest time of an item, so
+// that a burst of events costs one pass and no event delays it.
 func handlerOf[T client.Object](r *reconciler, matters relevance[T]) handler.TypedEventHandler[T, group.Member] {
 	var none T
 	touch := func(q queue, old, now T) {
@@ -68,7 +65,7 @@ func handlerOf[T client.Object](r *reconciler, matters relevance[T]) handler.Typ
 	}
 }
 
-// maintenanceMatters drops the echo of our own status writes.
+// maintenanceMatters drops our own status writes.
 func (r *reconciler) maintenanceMatters(old, now *v1alpha1.NodeMaintenance) (time.Duration, []group.Member) {
 	if now == nil {
 		r.forget(old.Name)
@@ -86,11 +83,10 @@ func (r *reconciler) maintenanceMatters(old, now *v1alpha1.NodeMaintenance) (tim
 	return coalesce, parted
 }
 
-// nodeMatters drops heartbeats, whatever else no maintenance looks at, and nodes that
-// no maintenance has to do with.
+// nodeMatters drops heartbeats, fields that no decision reads, and nodes without maintenance.
 func (r *reconciler) nodeMatters(old, now *corev1.Node) (time.Duration, []group.Member) {
 	if now == nil {
-		// Its pods may be asked to leave still.
+		// Its pods may still have requests.
 		r.refusals.forgetAll(group.Node(old.Name))
 		return coalesce, append(r.schedule.deleteNode(old.Name), group.Node(old.Name))
 	}
@@ -116,8 +112,8 @@ func nodeChanged(old, now *corev1.Node) bool {
 		!maps.Equal(conditionStates(old), conditionStates(now))
 }
 
-// conditionStates is what a node says of itself, without its heartbeat. A node that was
-// not Ready between two events shows it by the time only.
+// conditionStates returns the conditions of a node without heartbeats. A node that was not Ready
+// between two events shows it only by the transition time.
 func conditionStates(node *corev1.Node) map[corev1.NodeConditionType]corev1.NodeCondition {
 	states := make(map[corev1.NodeConditionType]corev1.NodeCondition, len(node.Status.Conditions))
 	for _, condition := range node.Status.Conditions {
@@ -130,8 +126,7 @@ func conditionStates(node *corev1.Node) map[corev1.NodeConditionType]corev1.Node
 	return states
 }
 
-// podMatters drops the pods of nodes that are not watched, and changes that the cache
-// does not keep.
+// podMatters drops the pods of nodes that are not watched, and changes that the cache does not keep.
 func (r *reconciler) podMatters(old, now *corev1.Pod) (time.Duration, []group.Member) {
 	pod := cmp.Or(now, old)
 	watched, planned := r.watched.has(pod.Spec.NodeName), r.plans.has(pod.Spec.NodeName)
@@ -154,14 +149,13 @@ func (r *reconciler) podMatters(old, now *corev1.Pod) (time.Duration, []group.Me
 	return coalesce, []group.Member{group.Node(pod.Spec.NodeName)}
 }
 
-// evacuationMatters hurries when a request of ours comes or goes, or an
-// Evacuation vanishes that may have stood in the way of a new one. What
-// evacuators report only changes what our status says.
+// evacuationMatters is urgent if a request of ours comes or goes, or an Evacuation vanishes that may
+// have blocked a new one. Reports of evacuators only change our status.
 func (r *reconciler) evacuationMatters(old, now *v1alpha1.Evacuation) (time.Duration, []group.Member) {
 	e := cmp.Or(now, old)
 	name := e.Annotations[v1alpha1.NodeAnnotation]
 	if name == "" {
-		// Somebody has taken the annotation away, or it came without our webhook.
+		// The annotation was removed, or it came without our webhook.
 		return statusInterval, r.watched.withPodsIn(e.Namespace, everyNode)
 	}
 	node := []group.Member{group.Node(name)}
@@ -179,8 +173,8 @@ func (r *reconciler) evacuationMatters(old, now *v1alpha1.Evacuation) (time.Dura
 	}
 }
 
-// requestsMatter hurries when pods may have to be asked otherwise. What responders report
-// only changes what our status says.
+// requestsMatter is urgent if pods may have to be requested in another way. Reports of responders only
+// change our status.
 func (r *reconciler) requestsMatter(node string, urgent bool) {
 	due, concerned := statusInterval, []group.Member{group.Node(node)}
 	if node == "" {
@@ -194,9 +188,8 @@ func (r *reconciler) requestsMatter(node string, urgent bool) {
 	r.schedule.touch(r.clock.Now(), due, concerned...)
 }
 
-// budgetMatters hurries when the budgets of pods that stay may be others. What
-// budgets allow only changes what our status says of pods that are blocked: the drain
-// lock controller watches it as well, and what it concludes comes with its DrainRecord.
+// budgetMatters is urgent if the budgets of pods that stay may have changed. Allowed disruptions only
+// change our status; the drain lock controller watches them and changes the DrainRecord.
 func (r *reconciler) budgetMatters(old, now *policyv1.PodDisruptionBudget) (time.Duration, []group.Member) {
 	namespace := cmp.Or(now, old).Namespace
 	r.replan(inNamespace(namespace))
@@ -208,7 +201,7 @@ func (r *reconciler) budgetMatters(old, now *policyv1.PodDisruptionBudget) (time
 	return statusInterval, r.watched.withPodsIn(namespace, func(node *watchedNode) bool { return node.blocked || node.inPlace })
 }
 
-// recordMatters drops what no decision reads of a DrainRecord.
+// recordMatters drops fields of a DrainRecord that no decision reads.
 func recordMatters(old, now *v1alpha1.DrainRecord) (time.Duration, []group.Member) {
 	node := []group.Member{group.Node(cmp.Or(now, old).Name)}
 	if old == nil || now == nil || old.UID != now.UID || old.Generation != now.Generation ||
@@ -219,7 +212,7 @@ func recordMatters(old, now *v1alpha1.DrainRecord) (time.Duration, []group.Membe
 	return 0, nil
 }
 
-// ruleMatters drops the rules of other namespaces, which are for Machines only.
+// ruleMatters drops the rules of other namespaces, which are for Machines.
 func (r *reconciler) ruleMatters(old, now *v1alpha1.MachineDrainRule) (time.Duration, []group.Member) {
 	if cmp.Or(now, old).Namespace != r.namespace || old != nil && now != nil && old.Generation == now.Generation {
 		return 0, nil
@@ -228,7 +221,7 @@ func (r *reconciler) ruleMatters(old, now *v1alpha1.MachineDrainRule) (time.Dura
 	return coalesce, r.watched.all()
 }
 
-// namespaceMatters drops all but labels: rules select by them.
+// namespaceMatters drops all but labels, by which rules select.
 func (r *reconciler) namespaceMatters(old, now *corev1.Namespace) (time.Duration, []group.Member) {
 	if old != nil && now != nil && maps.Equal(old.Labels, now.Labels) {
 		return 0, nil
@@ -239,8 +232,7 @@ func (r *reconciler) namespaceMatters(old, now *corev1.Namespace) (time.Duration
 
 func everyNode(*watchedNode) bool { return true }
 
-// held has those decided again that nothing was completed or deleted for while our clock was not
-// believed. They come by the queue of the schedule.
+// held schedules the maintenances that wait for a clock that is trusted.
 func (r *reconciler) held(ctx context.Context) []group.Member {
 	var all v1alpha1.NodeMaintenanceList
 	// What cannot be read has not been decided about either.

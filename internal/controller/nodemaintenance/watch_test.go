@@ -238,9 +238,9 @@ func TestABurstOfPodEventsCostsAFewPasses(t *testing.T) {
 
 // pretend runs an empty pass if one is due, and returns how many it ran.
 func (r *reconciler) pretend(q queue, item group.Member) int {
-	turn, again := r.schedule.begin(r.clock.Now(), item)
-	if turn != nil {
-		r.schedule.end(r.clock.Now(), turn, 0, 0)
+	run, again := r.schedule.begin(r.clock.Now(), item)
+	if run != nil {
+		r.schedule.end(r.clock.Now(), run, 0, 0)
 		return 1
 	}
 	if again > 0 {

@@ -9,27 +9,26 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
-// watched are the nodes whose pods the last passes have read, and what else matters to
-// them. Event handlers drop the events of all other pods and budgets.
+// watched holds the nodes whose pods the last passes have read. Event handlers drop the events of all
+// other pods and budgets.
 type watched struct {
 	mu    sync.RWMutex
 	nodes map[string]*watchedNode
-	// in are the watched nodes with pods in a namespace.
-	in map[string]sets.Set[string]
+	in    index // by namespace of pods
 }
 
 type watchedNode struct {
 	namespaces sets.Set[string]
-	// inPlace is true if pods may stay on the node, so that a budget that comes or goes
-	// is urgent; blocked is true if its status names a budget or may come to.
+	// inPlace is true if pods may stay on the node, so that a change of budgets is urgent; blocked if
+	// its status may name a budget.
 	inPlace, blocked bool
 }
 
 func newWatched() *watched {
-	return &watched{nodes: map[string]*watchedNode{}, in: map[string]sets.Set[string]{}}
+	return &watched{nodes: map[string]*watchedNode{}, in: index{}}
 }
 
-// set watches those nodes of a group that are read, and the others no more.
+// set watches those nodes of a group that are read, and no others.
 func (w *watched) set(nodes []string, read sets.Set[string]) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -44,7 +43,7 @@ func (w *watched) set(nodes []string, read sets.Set[string]) {
 	}
 }
 
-// namespaces notes where the pods of watched nodes are, and returns these namespaces.
+// namespaces notes the namespaces of the pods of watched nodes, and returns all.
 func (w *watched) namespaces(pods map[string][]maintenance.Pod, inPlace bool) sets.Set[string] {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,21 +64,15 @@ func (w *watched) namespaces(pods map[string][]maintenance.Pod, inPlace bool) se
 
 func (w *watched) move(name string, node *watchedNode, to sets.Set[string]) {
 	for namespace := range node.namespaces.Difference(to) {
-		w.in[namespace].Delete(name)
-		if w.in[namespace].Len() == 0 {
-			delete(w.in, namespace)
-		}
+		w.in.remove(namespace, name)
 	}
 	for namespace := range to.Difference(node.namespaces) {
-		if w.in[namespace] == nil {
-			w.in[namespace] = sets.New[string]()
-		}
-		w.in[namespace].Insert(name)
+		w.in.insert(namespace, name)
 	}
 	node.namespaces = to
 }
 
-// block notes which of the nodes of a group have pods that something blocks.
+// block notes which nodes of a group have blocked pods.
 func (w *watched) block(nodes []string, blocked func(node string) bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -97,7 +90,6 @@ func (w *watched) has(node string) bool {
 	return w.nodes[node] != nil
 }
 
-// all are the watched nodes.
 func (w *watched) all() []group.Member {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -108,13 +100,13 @@ func (w *watched) all() []group.Member {
 	return found
 }
 
-// withPodsIn are the watched nodes with pods in a namespace that are as asked.
-func (w *watched) withPodsIn(namespace string, asked func(*watchedNode) bool) []group.Member {
+// withPodsIn returns the matching watched nodes with pods in a namespace.
+func (w *watched) withPodsIn(namespace string, match func(*watchedNode) bool) []group.Member {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	var found []group.Member
 	for name := range w.in[namespace] {
-		if asked(w.nodes[name]) {
+		if match(w.nodes[name]) {
 			found = append(found, group.Node(name))
 		}
 	}

@@ -12,44 +12,40 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// writer makes the writes of one pass and remembers what they have come to. It is safe
-// for concurrent use.
+// writer makes the writes of one pass and collects their results. It is safe for concurrent use.
 type writer struct {
 	*reconciler
-	// group is whose pass it is.
 	group *group.Group
 
-	mu sync.Mutex
-	// due is when the next pass is due; 0 is never.
-	due time.Duration
-	// stale is one of the writes that were decided on old state.
-	stale error
-	// refused is how many writes the API server refused, first is one of them.
+	mu    sync.Mutex
+	due   time.Duration // of the next pass; 0 is never
+	stale error         // of a write that was decided on old state
+	// refused counts refused writes, first is one of their errors.
 	refused int
 	first   error
 }
 
-// wait asks for another pass after a time; 0 asks for none.
+// wait schedules another pass after a time, unless that is 0.
 func (w *writer) wait(after time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.due = kube.Soonest(w.due, after)
 }
 
-// write makes a write that belongs to a node or a maintenance, unless it rests after a
-// refusal. It returns true if it was made.
+// write makes a write of a node or maintenance unless it rests after a refusal, and returns true if it
+// was made.
 func (w *writer) write(owner group.Member, write maintenance.Write, request func() error) bool {
 	return !w.rests(owner, write) && w.settle(owner, write, request())
 }
 
-// rests returns true if a write is not to be tried again yet.
+// rests returns true if a write must not be retried yet.
 func (w *writer) rests(owner group.Member, write maintenance.Write) bool {
 	rest := w.refusals.left(w.clock.Now(), owner, write)
 	w.wait(rest)
 	return rest > 0
 }
 
-// settle takes what has come of a write to account, and returns true if it was made.
+// settle accounts for the result of a write, and returns true if it was made.
 func (w *writer) settle(owner group.Member, write maintenance.Write, err error) bool {
 	switch {
 	case err == nil:
@@ -60,7 +56,7 @@ func (w *writer) settle(owner group.Member, write maintenance.Write, err error) 
 		defer w.mu.Unlock()
 		w.stale = err
 	default:
-		// The next pass tells of it.
+		// The next pass reports it.
 		w.wait(min(statusInterval, w.refusals.add(w.clock.Now(), owner, write, err)))
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -70,10 +66,9 @@ func (w *writer) settle(owner group.Member, write maintenance.Write, err error) 
 	return false
 }
 
-// tell logs what was refused, in one line however much it is: status and events have
-// it object by object.
-func (w *writer) tell(ctx context.Context) {
+// logRefusals logs refused writes in one line. Status and events have them by object.
+func (w *writer) logRefusals(ctx context.Context) {
 	if w.refused > 0 {
-		log.FromContext(ctx).Error(w.first, "Writes were refused; each is tried again by its own back-off", "refused", w.refused)
+		log.FromContext(ctx).Error(w.first, "Writes refused, retrying each by its own back-off", "refused", w.refused)
 	}
 }

@@ -5,21 +5,22 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/budget"
-	corev1 "k8s.io/api/core/v1"
 )
 
-// expectLocks runs a pass and compares the state of the node and the conditions of a maintenance.
-func (w *world) expectLocks(what string, m *v1alpha1.NodeMaintenance, state v1alpha1.NodeState, drained, blocked string, announced bool) {
+// expectLocks runs a pass and compares the state of node one, Drained, Blocked, and whether the node
+// announces that it is drained.
+func (w *world) expectLocks(what string, m *v1alpha1.NodeMaintenance, want string) {
 	w.t.Helper()
 	w.pass()
-	got := fmt.Sprint(m.Status.NodeStatuses[0].State, " ", conditionOf(m, v1alpha1.ConditionDrained), " ", conditionOf(m, v1alpha1.ConditionBlocked), " ",
+	got := fmt.Sprintf("%s, %s, %s, %t", m.Status.NodeStatuses[0].State, conditionOf(m, v1alpha1.ConditionDrained), conditionOf(m, v1alpha1.ConditionBlocked),
 		nodeCondition(w.find("one"), v1alpha1.NodeDrained).Status == corev1.ConditionTrue)
-	if want := fmt.Sprint(state, " ", drained, " ", blocked, " ", announced); got != want {
-		w.t.Errorf("%s: state, Drained, Blocked and the announcement are %s, want %s", what, got, want)
+	if got != want {
+		w.t.Errorf("%s: it is %s, want %s", what, got, want)
 	}
 }
 
@@ -40,17 +41,17 @@ func TestMaintenanceInPlaceIsDrainedWhenLocksAreHeld(t *testing.T) {
 	w.run("one", 1, 0, stays, label("app", "web"))
 	other := w.run("one", 1, 0)[0]
 	w.pass()
-	w.expectLocks("a pod leaves", m, v1alpha1.NodeStateDraining, "False Draining", "False NotBlocked", false)
+	w.expectLocks("a pod leaves", m, "Draining, False Draining, False NotBlocked, false")
 	w.remove(other.UID)
-	w.expectLocks("the record is written", m, v1alpha1.NodeStateWaitingForLocks, "False Draining", "False NotBlocked", false)
+	w.expectLocks("the record is written", m, "WaitingForLocks, False Draining, False NotBlocked, false")
 	w.lockedByOwner(1)
 	w.take("one", "db")
-	w.expectLocks("an owner has the other one", m, v1alpha1.NodeStateWaitingForLocks, "False Blocked", "True PDBLocked", false)
+	w.expectLocks("an owner has the other one", m, "WaitingForLocks, False Blocked, True PDBLocked, false")
 	w.budgets[1].Annotations = nil
 	w.take("one", "web")
-	w.expectLocks("both are locked", m, v1alpha1.NodeStateDrained, "True Drained", "False NotBlocked", true)
+	w.expectLocks("both are locked", m, "Drained, True Drained, False NotBlocked, true")
 	w.observe("one", func(status *v1alpha1.DrainRecordStatus) { status.Locks = status.Locks[1:] })
-	w.expectLocks("a lock is lost", m, v1alpha1.NodeStateWaitingForLocks, "False Draining", "False NotBlocked", false)
+	w.expectLocks("a lock is lost", m, "WaitingForLocks, False Draining, False NotBlocked, false")
 }
 
 func TestInPlaceAndOrdinaryOnOneNode(t *testing.T) {
@@ -64,14 +65,14 @@ func TestInPlaceAndOrdinaryOnOneNode(t *testing.T) {
 	w.run("one", 1, 0, stays, label("app", "agent"), ofDaemonSet)
 	w.run("one", 1, 0, stays, label("app", "db"))
 	w.pass()
-	w.expectLocks("the ordinary one removes both, and one is under a budget", m, v1alpha1.NodeStateWaitingForLocks, "False Draining", "False NotBlocked", false)
+	w.expectLocks("the ordinary one removes both, and one is under a budget", m, "WaitingForLocks, False Draining, False NotBlocked, false")
 	n.Spec.DrainDepth = v1alpha1.PodTypeDefault
-	w.expectLocks("now it leaves the one of the DaemonSet", m, v1alpha1.NodeStateWaitingForLocks, "False Draining", "False NotBlocked", false)
+	w.expectLocks("now it leaves the one of the DaemonSet", m, "WaitingForLocks, False Draining, False NotBlocked, false")
 	w.remove("uid-0002")
 	w.expectRecord("only pods that stay are left", "one", "m 300s: pod-0001(agent) lock agent")
-	w.expectLocks("the ordinary one needs no lock", n, v1alpha1.NodeStateDrained, "True Drained", "False NotBlocked", false)
+	w.expectLocks("the ordinary one needs no lock", n, "Drained, True Drained, False NotBlocked, false")
 	w.take("one", "agent")
-	w.expectLocks("it is locked", m, v1alpha1.NodeStateDrained, "True Drained", "False NotBlocked", true)
+	w.expectLocks("it is locked", m, "Drained, True Drained, False NotBlocked, true")
 }
 
 // Nobody is told of locks where what holds the site is not understood.

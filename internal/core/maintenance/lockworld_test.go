@@ -162,13 +162,6 @@ func (w *world) expectRecord(what, node, want string) {
 	}
 }
 
-// remains returns the pods that are left on a node, by name.
-func (w *world) remains(node string) []string {
-	all := names(w.pods[node])
-	slices.Sort(all)
-	return all
-}
-
 func joined(uids []types.UID) string {
 	var all []string
 	for _, uid := range uids {

@@ -9,8 +9,6 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-const both = "Default 100 app=y, Default 100 app=x"
-
 func TestWaitingForManyNodes(t *testing.T) {
 	for name, test := range map[string]struct {
 		busy int

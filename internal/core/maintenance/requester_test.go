@@ -197,18 +197,24 @@ func TestWhatARequestComesToIsTold(t *testing.T) {
 			if _, asked := w.requests[pod.UID]; asked && (status.PodsEvacuating != 1 || status.PodsPendingEvacuation != 0) {
 				t.Errorf("%d pods are evacuating and %d pending, want one evacuating", status.PodsEvacuating, status.PodsPendingEvacuation)
 			}
-			got := ""
-			for _, b := range status.Blockers {
-				got += fmt.Sprintf("%s %s", b.Type, blocker.ObjectText(b.Object))
-				if text := blocker.Explain(b); len(text) > 800 || strings.ContainsRune(text, '\x1b') {
-					t.Errorf("the message of a responder is repeated in %d bytes: %q", len(text), text)
-				}
-			}
-			if got != test.want {
+			if got := boundedBlockers(t, status.Blockers); got != test.want {
 				t.Errorf("the blocker is %q, want %q", got, test.want)
 			}
 		})
 	}
+}
+
+// boundedBlockers are types and objects of blockers, whose messages are short and printable.
+func boundedBlockers(t *testing.T, blockers []v1alpha1.Blocker) string {
+	t.Helper()
+	got := ""
+	for _, b := range blockers {
+		got += fmt.Sprintf("%s %s", b.Type, blocker.ObjectText(b.Object))
+		if text := blocker.Explain(b); len(text) > 800 || strings.ContainsRune(text, '\x1b') {
+			t.Errorf("the message of a responder is repeated in %d bytes: %q", len(text), text)
+		}
+	}
+	return got
 }
 
 // Who gets no answer is told once, and the next look is when the time is over.
