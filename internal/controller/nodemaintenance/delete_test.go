@@ -150,10 +150,8 @@ func TestADeadlineThatWasPutOffDeletesNothing(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"a": ""}, w.left()); diff != "" {
 		t.Errorf("deleted though it cannot be read (-want +got):\n%s", diff)
 	}
-	const told = "PastDeadline on NodeMaintenance/upgrade: Nothing is deleted for the deadline, because the API server does not say whether it still holds; " +
-		"it is asked again within a minute: the webhook of somebody else says no"
-	if !slices.Contains(w.api.Events(), told) {
-		t.Errorf("events %q, want one that says why", w.api.Events())
+	if !slices.ContainsFunc(w.api.Events(), func(e string) bool { return strings.HasPrefix(e, "PastDeadline on NodeMaintenance/upgrade: ") }) {
+		t.Errorf("events %q, want PastDeadline", w.api.Events())
 	}
 	r.live = w.api
 	w.passes(r, noon.Add(12*time.Hour+2*time.Minute))
@@ -224,23 +222,19 @@ func TestARefusedDeletionHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-func TestEachDeletionIsToldOfOnce(t *testing.T) {
+func TestDeletionsAreReportedOnce(t *testing.T) {
 	t.Parallel()
 	w := untilMidnight(t, held(aPod("a", "one")), aPod("b", "one"))
 	w.passes(w.manager(), noon.Add(12*time.Hour+time.Minute))
-	var told []string
+	var objects []string
 	for _, e := range w.api.Events() {
-		if strings.HasPrefix(e, v1alpha1.EventPastDeadline+" on ") && !strings.Contains(e, "NodeMaintenance/") {
-			told = append(told, e)
+		if object, found := strings.CutPrefix(e, v1alpha1.EventPastDeadline+" on "); found && !strings.HasPrefix(object, "NodeMaintenance/") {
+			object, _, _ = strings.Cut(object, ":")
+			objects = append(objects, object)
 		}
 	}
-	const deleted = "Deleted past its disruption budgets with a grace period of 30 s: NodeMaintenance upgrade wants node one to be empty by 2026-03-02T00:00:00Z."
-	want := []string{
-		"PastDeadline on Node/one: Deleted past their disruption budgets for the deadline of NodeMaintenance upgrade: shop/a, shop/b.",
-		"PastDeadline on Pod/a: " + deleted, "PastDeadline on Pod/b: " + deleted,
-	}
-	slices.Sort(told)
-	if diff := cmp.Diff(want, told); diff != "" {
+	slices.Sort(objects)
+	if diff := cmp.Diff([]string{"Node/one", "Pod/a", "Pod/b"}, objects); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }

@@ -86,37 +86,6 @@ func TestWriteThatHangsHoldsUpNoOtherOfItsGroup(t *testing.T) {
 	})
 }
 
-// Those that wait are looked at when one of their namespace has ended, and only then.
-func TestNamespaceHasFewSlowWritesAtOnce(t *testing.T) {
-	t.Parallel()
-	f := newFlights()
-	write := func(i int, namespace string) change {
-		return change{Write: maintenance.Write{Kind: maintenance.WriteEvacuation, Node: fmt.Sprint(i)}, namespace: namespace}
-	}
-	one, two := group.Node("one"), group.Node("two")
-	for i := range maxSlow {
-		if !f.begin(one, write(i, "slow")) {
-			t.Fatalf("write %d has to wait", i)
-		}
-		f.leave(write(i, "slow"))
-	}
-	if f.begin(two, write(maxSlow, "slow")) {
-		t.Error("one more slow write of the namespace is made")
-	}
-	if !f.begin(two, write(0, "good")) || f.begin(two, write(0, "good")) {
-		t.Error("a write of another namespace is made once")
-	}
-	if woken := f.end(two, write(0, "good"), false); len(woken) > 0 {
-		t.Errorf("%v are woken by another namespace", woken)
-	}
-	if woken := f.end(one, write(0, "slow"), true); !slices.Equal(woken, []group.Member{two}) {
-		t.Errorf("%v are woken, want the node that waits", woken)
-	}
-	if !f.begin(two, write(maxSlow, "slow")) {
-		t.Error("a write has to wait although one has ended")
-	}
-}
-
 // Many passes at once begin writes of a namespace. When one is known to be slow, no more are
 // begun than may be slow.
 func TestNamespaceWithASlowWriteBeginsFewOthers(t *testing.T) {

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/group"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/drainrecord"
 )
@@ -289,26 +288,18 @@ func TestWhichRecordAndBudgetEventsMatter(t *testing.T) {
 	blocked := watching(t, "one")
 	blocked.watched.block([]string{"one"}, func(string) bool { return true })
 	runRelevance(t, map[string]relevanceTest{
-		"a record comes": {want: coalesce, matters: func() (time.Duration, []group.Member) { return recordMatters(nil, record) }},
-		"a record goes":  {want: coalesce, matters: func() (time.Duration, []group.Member) { return recordMatters(record, nil) }},
-		"a record is noted": {want: never, matters: func() (time.Duration, []group.Member) {
-			return recordMatters(record, changed(record, func(r *v1alpha1.DrainRecord) { r.Labels, r.ResourceVersion = map[string]string{"a": "b"}, "2" }))
-		}},
-		"a lock is taken": {want: coalesce, matters: func() (time.Duration, []group.Member) {
-			return recordMatters(record, changed(record, func(r *v1alpha1.DrainRecord) { r.Status.Locks = make([]v1alpha1.RecordedLock, 1) }))
-		}},
-		"a budget is given up": {want: coalesce, matters: func() (time.Duration, []group.Member) {
-			return recordMatters(record, changed(record, func(r *v1alpha1.DrainRecord) { r.Status.GivenUp = make([]v1alpha1.GivenUpBudget, 1) }))
-		}},
-		"somebody changes its spec": {want: coalesce, matters: func() (time.Duration, []group.Member) {
-			return recordMatters(record, changed(record, func(r *v1alpha1.DrainRecord) { r.Generation++ }))
-		}},
-		"a budget of pods that stay comes":   {want: coalesce, matters: func() (time.Duration, []group.Member) { return away.budgetMatters(nil, budget) }},
-		"a budget of pods that stay goes":    {want: coalesce, matters: func() (time.Duration, []group.Member) { return away.budgetMatters(budget, nil) }},
-		"it protects others":                 {want: coalesce, matters: func() (time.Duration, []group.Member) { return away.budgetMatters(budget, other) }},
-		"it allows more":                     {want: statusInterval, matters: func() (time.Duration, []group.Member) { return away.budgetMatters(budget, allows) }},
-		"it allows more to pods that wait":   {want: statusInterval, matters: func() (time.Duration, []group.Member) { return blocked.budgetMatters(budget, allows) }},
-		"it protects others, and none waits": {want: never, matters: func() (time.Duration, []group.Member) { return ordinary.budgetMatters(budget, other) }},
-		"it protects others, at rest":        {want: never, matters: func() (time.Duration, []group.Member) { return idle.budgetMatters(budget, other) }},
+		"a record comes":                     {at(recordMatters(nil, record)), coalesce},
+		"a record goes":                      {at(recordMatters(record, nil)), coalesce},
+		"a record is noted":                  {at(recordMatters(record, changed(record, func(r *v1alpha1.DrainRecord) { r.Labels, r.ResourceVersion = map[string]string{"a": "b"}, "2" }))), never},
+		"a lock is taken":                    {at(recordMatters(record, changed(record, func(r *v1alpha1.DrainRecord) { r.Status.Locks = make([]v1alpha1.RecordedLock, 1) }))), coalesce},
+		"a budget is given up":               {at(recordMatters(record, changed(record, func(r *v1alpha1.DrainRecord) { r.Status.GivenUp = make([]v1alpha1.GivenUpBudget, 1) }))), coalesce},
+		"somebody changes its spec":          {at(recordMatters(record, changed(record, func(r *v1alpha1.DrainRecord) { r.Generation++ }))), coalesce},
+		"a budget of pods that stay comes":   {at(away.budgetMatters(nil, budget)), coalesce},
+		"a budget of pods that stay goes":    {at(away.budgetMatters(budget, nil)), coalesce},
+		"it protects others":                 {at(away.budgetMatters(budget, other)), coalesce},
+		"it allows more":                     {at(away.budgetMatters(budget, allows)), statusInterval},
+		"it allows more to pods that wait":   {at(blocked.budgetMatters(budget, allows)), statusInterval},
+		"it protects others, and none waits": {at(ordinary.budgetMatters(budget, other)), never},
+		"it protects others, at rest":        {at(idle.budgetMatters(budget, other)), never},
 	})
 }

@@ -6,9 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/preflight"
@@ -92,31 +89,5 @@ func TestAPlanThatFailsStopsNothing(t *testing.T) {
 	w.must(runDue(t.Context(), r, w.clock))
 	if got, want := w.maintenance("upgrade").Status.NodeStatuses[0].DrainMessage, "1 pod would leave."; got != want {
 		t.Errorf("the status says %q, want %q", got, want)
-	}
-}
-
-// What never leaves is said before anybody begins, and so is who stays.
-func TestAPlanNamesWhatWouldBlock(t *testing.T) {
-	t.Parallel()
-	stays := aPod("tool", "one")
-	stays.Labels = map[string]string{v1alpha1.DrainLabel: "skip"}
-	budget := &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shop", Generation: 1},
-		Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt32(0)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}},
-		Status:     policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 1, ExpectedPods: 1, CurrentHealthy: 1, DesiredHealthy: 1},
-	}
-	web := aPod("web-1", "one")
-	web.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-	w := newWorld(t, idleMaintenance("upgrade"), aNode("one"), web, stays, budget)
-	w.reconcile(w.manager())
-	if got, want := w.says("upgrade"), "1 pod would not leave. 1 to leave, 1 stay, 1 blockers"; got != want {
-		t.Errorf("the status says %q, want %q", got, want)
-	}
-	m := w.maintenance("upgrade")
-	if b := m.Status.NodeStatuses[0].Blockers[0]; b.Type != v1alpha1.BlockerPDBUnsatisfiable || b.Object.Name != "shop" || b.SinceTime != nil {
-		t.Errorf("the blocker is %+v, want that the budget would never let the pod go", b)
-	}
-	if want := "1 node planned, 1 pod to leave, 1 would be blocked"; m.Status.Summary != want {
-		t.Errorf("the summary is %q, want %q", m.Status.Summary, want)
 	}
 }

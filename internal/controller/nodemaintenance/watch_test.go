@@ -156,14 +156,14 @@ func TestHowSoonEvacuationEventsMatter(t *testing.T) {
 	nowhere.Annotations = nil
 	busy, idle := watching(t, "one"), watching(t)
 	runRelevance(t, map[string]relevanceTest{
-		"a request of ours comes":        {want: coalesce, matters: func() (time.Duration, []group.Member) { return busy.evacuationMatters(nil, ours) }},
-		"a request of another comes":     {want: never, matters: func() (time.Duration, []group.Member) { return busy.evacuationMatters(nil, theirs) }},
-		"somebody takes our request":     {want: coalesce, matters: func() (time.Duration, []group.Member) { return busy.evacuationMatters(ours, theirs) }},
-		"an evacuator reports to us":     {want: statusInterval, matters: func() (time.Duration, []group.Member) { return busy.evacuationMatters(ours, ours) }},
-		"an evacuator reports to them":   {want: never, matters: func() (time.Duration, []group.Member) { return busy.evacuationMatters(theirs, theirs) }},
-		"one vanishes during a drain":    {want: coalesce, matters: func() (time.Duration, []group.Member) { return busy.evacuationMatters(theirs, nil) }},
-		"one without a node changes":     {want: statusInterval, matters: func() (time.Duration, []group.Member) { return busy.evacuationMatters(nil, nowhere) }},
-		"one of others vanishes at rest": {want: never, matters: func() (time.Duration, []group.Member) { return idle.evacuationMatters(theirs, nil) }},
+		"a request of ours comes":        {at(busy.evacuationMatters(nil, ours)), coalesce},
+		"a request of another comes":     {at(busy.evacuationMatters(nil, theirs)), never},
+		"somebody takes our request":     {at(busy.evacuationMatters(ours, theirs)), coalesce},
+		"an evacuator reports to us":     {at(busy.evacuationMatters(ours, ours)), statusInterval},
+		"an evacuator reports to them":   {at(busy.evacuationMatters(theirs, theirs)), never},
+		"one vanishes during a drain":    {at(busy.evacuationMatters(theirs, nil)), coalesce},
+		"one without a node changes":     {at(busy.evacuationMatters(nil, nowhere)), statusInterval},
+		"one of others vanishes at rest": {at(idle.evacuationMatters(theirs, nil)), never},
 	})
 }
 
@@ -172,35 +172,20 @@ func TestWhichRuleAndNamespaceEventsMatter(t *testing.T) {
 	rule, elsewhere := aRule(ownNamespace, "skip", "shop"), aRule("fleet", "skip", "shop")
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
 	busy, idle := watching(t, "one"), watching(t)
-	tests := map[string]struct {
-		matters func() (time.Duration, []group.Member)
-		want    bool
-	}{
-		"a new rule":                 {want: true, matters: func() (time.Duration, []group.Member) { return busy.ruleMatters(nil, rule) }},
-		"a rule that is gone":        {want: true, matters: func() (time.Duration, []group.Member) { return busy.ruleMatters(rule, nil) }},
-		"a rule of Machines only":    {matters: func() (time.Duration, []group.Member) { return busy.ruleMatters(nil, elsewhere) }},
-		"one of these that is gone":  {matters: func() (time.Duration, []group.Member) { return busy.ruleMatters(elsewhere, nil) }},
-		"a rule when nobody drains":  {matters: func() (time.Duration, []group.Member) { return idle.ruleMatters(nil, rule) }},
-		"a rule that stays the same": {matters: func() (time.Duration, []group.Member) { return busy.ruleMatters(rule, rule) }},
-		"a rule that changes": {want: true, matters: func() (time.Duration, []group.Member) {
-			return busy.ruleMatters(rule, changed(rule, func(r *v1alpha1.MachineDrainRule) { r.Generation++ }))
-		}},
-		"a new namespace":              {want: true, matters: func() (time.Duration, []group.Member) { return busy.namespaceMatters(nil, namespace) }},
-		"a namespace that is gone":     {want: true, matters: func() (time.Duration, []group.Member) { return busy.namespaceMatters(namespace, nil) }},
-		"a namespace when at rest":     {matters: func() (time.Duration, []group.Member) { return idle.namespaceMatters(nil, namespace) }},
-		"a namespace in another phase": {matters: func() (time.Duration, []group.Member) { return busy.namespaceMatters(namespace, namespace) }},
-		"a label of a namespace": {want: true, matters: func() (time.Duration, []group.Member) {
-			return busy.namespaceMatters(namespace, changed(namespace, func(n *corev1.Namespace) { n.Labels = map[string]string{"team": "sales"} }))
-		}},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if _, got := test.matters(); len(got) > 0 != test.want {
-				t.Errorf("concerns %v, want somebody %t", got, test.want)
-			}
-		})
-	}
+	runRelevance(t, map[string]relevanceTest{
+		"a new rule":                   {at(busy.ruleMatters(nil, rule)), coalesce},
+		"a rule that is gone":          {at(busy.ruleMatters(rule, nil)), coalesce},
+		"a rule of Machines only":      {at(busy.ruleMatters(nil, elsewhere)), never},
+		"one of these that is gone":    {at(busy.ruleMatters(elsewhere, nil)), never},
+		"a rule when nobody drains":    {at(idle.ruleMatters(nil, rule)), never},
+		"a rule that stays the same":   {at(busy.ruleMatters(rule, rule)), never},
+		"a rule that changes":          {at(busy.ruleMatters(rule, changed(rule, func(r *v1alpha1.MachineDrainRule) { r.Generation++ }))), coalesce},
+		"a new namespace":              {at(busy.namespaceMatters(nil, namespace)), coalesce},
+		"a namespace that is gone":     {at(busy.namespaceMatters(namespace, nil)), coalesce},
+		"a namespace when at rest":     {at(idle.namespaceMatters(nil, namespace)), never},
+		"a namespace in another phase": {at(busy.namespaceMatters(namespace, namespace)), never},
+		"a label of a namespace":       {at(busy.namespaceMatters(namespace, changed(namespace, func(n *corev1.Namespace) { n.Labels = map[string]string{"team": "sales"} }))), coalesce},
+	})
 }
 
 // A burst of 1,000 pod events over 100 ms leads to the four passes that fit in
@@ -252,24 +237,22 @@ func (r *reconciler) pretend(q queue, item group.Member) int {
 // never is when a pass is due for an event that does not matter.
 const never = 0
 
-// relevanceTest wants to know when the pass is due for an event.
-type relevanceTest struct {
-	matters func() (time.Duration, []group.Member)
-	want    time.Duration
+// relevanceTest compares when the pass is due for an event.
+type relevanceTest struct{ got, want time.Duration }
+
+// at returns when the pass is due.
+func at(due time.Duration, concerned []group.Member) time.Duration {
+	if len(concerned) == 0 {
+		return never
+	}
+	return due
 }
 
 func runRelevance(t *testing.T, tests map[string]relevanceTest) {
 	t.Helper()
 	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			due, concerned := test.matters()
-			if len(concerned) == 0 {
-				due = never
-			}
-			if due != test.want {
-				t.Errorf("the pass is due in %s, want %s", due, test.want)
-			}
-		})
+		if test.got != test.want {
+			t.Errorf("%s: the pass is due in %s, want %s", name, test.got, test.want)
+		}
 	}
 }
