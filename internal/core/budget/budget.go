@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Applying returns the budgets that protect the pod, by name. As in policy/v1
-// an absent selector matches no pod and an empty one every pod of the
-// namespace; an invalid selector matches none. Who asks about many pods asks Compiled.
+// Applying returns the budgets that protect the pod, by name. As in policy/v1, an absent selector
+// matches no pod, an empty one every pod of the namespace, an invalid one none. For many pods, use
+// Compiled.
 func Applying(pod *corev1.Pod, budgets []*policyv1.PodDisruptionBudget) []*policyv1.PodDisruptionBudget {
 	var applying []*policyv1.PodDisruptionBudget
 	for _, b := range budgets {
@@ -33,8 +33,7 @@ func Applying(pod *corev1.Pod, budgets []*policyv1.PodDisruptionBudget) []*polic
 
 func byName(a, b *policyv1.PodDisruptionBudget) int { return strings.Compare(a.Name, b.Name) }
 
-// selects reads a selector only if the pod has the labels that it names, because
-// most budgets are not those of the pod.
+// selects reads a selector only if the pod has its labels: most budgets are not those of the pod.
 func selects(b *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
 	if b.Spec.Selector == nil {
 		return false
@@ -48,8 +47,8 @@ func selects(b *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
 	return err == nil && selector.Matches(labels.Set(pod.Labels))
 }
 
-// Allowed returns how many disruptions the budget allows now. It is not known
-// while the status is older than the spec.
+// Allowed returns the number of disruptions that the budget allows now; unknown while the status is
+// older than the spec.
 func Allowed(b *policyv1.PodDisruptionBudget) (disruptions int32, known bool) {
 	if !fresh(b) {
 		return 0, false
@@ -61,10 +60,8 @@ func fresh(b *policyv1.PodDisruptionBudget) bool {
 	return b.Status.ObservedGeneration > 0 && b.Status.ObservedGeneration >= b.Generation
 }
 
-// Never reports whether the budget can never allow a disruption as long as
-// neither its spec nor the number of replicas changes, and why in words. A
-// budget whose status is stale, or that allows a disruption now, is never one
-// of those.
+// Never reports whether the budget can never allow a disruption unless its spec or the number of
+// replicas changes, and why. A budget whose status is stale, or that allows a disruption now, can.
 func Never(b *policyv1.PodDisruptionBudget) (why string, never bool) {
 	allowed, known := Allowed(b)
 	if !known || allowed > 0 {
@@ -82,26 +79,25 @@ func Never(b *policyv1.PodDisruptionBudget) (why string, never bool) {
 	}
 }
 
-// countsNobody is true of a budget of replicas whose pods belong to no controller
-// that has any: none of them is expected, none is to spare.
+// countsNobody returns true for a budget of replicas whose pods belong to no controller with
+// replicas: none is expected.
 func countsNobody(b *policyv1.PodDisruptionBudget) bool {
 	return ofReplicas(b) && b.Status.ExpectedPods == 0 && b.Status.CurrentHealthy > 0
 }
 
-// ofReplicas is true of a budget whose limit is one of replicas, not of pods.
+// ofReplicas returns true if the limit of the budget counts replicas, not pods.
 func ofReplicas(b *policyv1.PodDisruptionBudget) bool {
 	return b.Spec.MaxUnavailable != nil || b.Spec.MinAvailable != nil && b.Spec.MinAvailable.Type == intstr.String
 }
 
-// Uncountable reports whether the disruption controller says that it cannot find
-// out how many replicas there are to be of the pods, so that it allows nothing.
+// Uncountable reports whether the disruption controller cannot determine the expected number of pods
+// and therefore allows nothing.
 func Uncountable(b *policyv1.PodDisruptionBudget) bool {
 	allowed := meta.FindStatusCondition(b.Status.Conditions, policyv1.DisruptionAllowedCondition)
 	return ofReplicas(b) && allowed != nil && allowed.Status == metav1.ConditionFalse && allowed.Reason == policyv1.SyncFailedReason
 }
 
-// LetsUnreadyGo reports whether the budget lets pods go that are not ready,
-// whatever else it needs.
+// LetsUnreadyGo reports whether the budget allows to evict pods that are not ready.
 func LetsUnreadyGo(b *policyv1.PodDisruptionBudget) bool {
 	return b.Spec.UnhealthyPodEvictionPolicy != nil && *b.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow
 }
@@ -127,20 +123,18 @@ func neverSpare(floor *intstr.IntOrString, expected int32) (why string, never bo
 	return fmt.Sprintf("minAvailable %s needs %d available pods and there are %d in all", floor, needed, expected), true
 }
 
-// spares tells whether one of so many pods may be missing. What nobody understands
-// is not known to forbid it.
+// spares returns true if one of so many pods may be missing, also if the limit cannot be read.
 func spares(floor *intstr.IntOrString, expected int32) bool {
 	needed, err := intstr.GetScaledValueFromIntOrPercent(floor, int(expected), true)
 	return err != nil || needed < int(expected)
 }
 
-// mostAdded is by how many replicas an application is thought to grow for the sake
-// of its budget. It is enough for each percentage that more replicas can help.
+// mostAdded bounds the replicas that Enough adds. It suffices for each percentage that more replicas
+// can help.
 const mostAdded = 100
 
-// Enough returns the fewest replicas with which a budget that can never allow a
-// disruption could, as long as its spec is what it is. None help one that forbids
-// every disruption; so many that nobody would run them do not count.
+// Enough returns the fewest replicas with which a budget that can never allow a disruption could.
+// None help one that forbids every disruption.
 func Enough(b *policyv1.PodDisruptionBudget) (replicas int32, help bool) {
 	if b.Spec.MinAvailable == nil || countsNobody(b) {
 		return 0, false

@@ -14,27 +14,24 @@ import (
 )
 
 const (
-	// shortestClaim is the unit in which a lock says when it ends.
+	// shortestClaim is the precision of the end of a lock.
 	shortestClaim = time.Second
-	// longestHolder and longestReason keep what shows a lock readable; a
-	// NodeMaintenance has the same limit for its reason. In characters.
+	// longestHolder and longestReason are in characters; a NodeMaintenance has the same limit for
+	// its reason.
 	longestHolder = 256
 	longestReason = 1024
 )
 
-// Claim is the wish of a person, or of a program that is no drain, to lock a
-// budget. Drains take their locks by rules of their own.
+// Claim is a request of a user or program, not of a drain, to lock a budget.
 type Claim struct {
-	// Holder is who wants it, and Reason what for. No reason keeps the one of a
-	// lock that is renewed.
+	// Holder locks the budget. An empty Reason keeps that of a lock that is renewed.
 	Holder, Reason string
-	// For is how long, from Now.
+	// For is the duration from Now.
 	For time.Duration
 	Now time.Time
 }
 
-// Check returns what is wrong with the time or the reason, nil if nothing. The
-// holder is for CheckHolder.
+// Check returns an error in the duration or reason. CheckHolder checks the holder.
 func (c Claim) Check() error {
 	if c.For < shortestClaim || c.For > LongestLock {
 		return fmt.Errorf("a lock is for %s to %s, not for %s; whoever needs it longer renews it before it ends",
@@ -43,8 +40,7 @@ func (c Claim) Check() error {
 	return checkWords("the reason", c.Reason, longestReason)
 }
 
-// CheckHolder returns why nobody but a drain may be the holder of a lock under
-// this name, nil if anybody may.
+// CheckHolder returns an error if only a drain may hold a lock under this name.
 func CheckHolder(holder string) error {
 	switch {
 	case strings.TrimSpace(holder) == "":
@@ -55,7 +51,7 @@ func CheckHolder(holder string) error {
 	return checkWords("the holder", holder, longestHolder)
 }
 
-// checkWords keeps out what would spread over the lines of whoever shows it.
+// checkWords refuses texts that break the lines in which they are shown.
 func checkWords(what, words string, longest int) error {
 	switch {
 	case utf8.RuneCountInString(words) > longest:
@@ -66,7 +62,7 @@ func checkWords(what, words string, longest int) error {
 	return nil
 }
 
-// plain is a duration without the units that are 0: 4h, not 4h0m0s.
+// plain formats a duration without units that are 0: 4h, not 4h0m0s.
 func plain(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -78,11 +74,10 @@ func plain(d time.Duration) string {
 	return text
 }
 
-// Lock returns the lock that the budget is to bear if the claim is granted. It is
-// refused, and obstacle is why, while somebody else's lock is in force, or one
-// that nobody can read. A lock of the holder's own is renewed from now on, which
-// may also make it shorter: it keeps when it was acquired and, unless the claim
-// has one, its reason. A lock that has ended is nobody's.
+// Lock returns the lock of the budget if the claim is granted. Obstacle is set while another
+// holder's lock is in force, or one that cannot be read. The holder's own lock is renewed from now
+// on, perhaps to an earlier end; it keeps its acquisition time and, unless the claim has one, its
+// reason.
 func (c Claim) Lock(b *policyv1.PodDisruptionBudget) (lock Lock, obstacle *Hold) {
 	now := metav1.NewTime(c.Now.Truncate(time.Second))
 	lock = Lock{Holder: c.Holder, Reason: c.Reason, AcquiredAt: now, ExpiresAt: metav1.NewTime(now.Add(c.For))}
@@ -105,22 +100,22 @@ func (c Claim) Lock(b *policyv1.PodDisruptionBudget) (lock Lock, obstacle *Hold)
 
 func (h Hold) by(holder string) bool { return h.Unreadable == nil && h.Holder == holder }
 
-// Release is the answer to somebody who wants a budget not to be locked.
+// Release is the answer to a request to unlock a budget.
 type Release string
 
 const (
-	// ReleaseNothing says that the budget bears no lock.
+	// ReleaseNothing means that the budget has no lock.
 	ReleaseNothing Release = "Nothing"
-	// ReleaseEnded says that it bears one that has ended and holds nobody up.
+	// ReleaseEnded means that its lock has ended.
 	ReleaseEnded Release = "Ended"
-	// ReleaseGranted says that the annotation is to be removed.
+	// ReleaseGranted means that the annotation has to be removed.
 	ReleaseGranted Release = "Granted"
-	// ReleaseRefused says that the lock is in force and not the holder's own.
+	// ReleaseRefused means that another holder's lock is in force.
 	ReleaseRefused Release = "Refused"
 )
 
-// ReleaseOf says whether this holder may remove the lock of the budget, and which
-// lock that is. With force anybody may, also one that has ended.
+// ReleaseOf returns whether this holder may remove the lock of the budget, and the lock. With force
+// any holder may, also a lock that has ended.
 func ReleaseOf(b *policyv1.PodDisruptionBudget, holder string, now time.Time, force bool) (Release, Hold) {
 	if _, present := b.Annotations[v1alpha1.LockAnnotation]; !present {
 		return ReleaseNothing, Hold{}

@@ -11,9 +11,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/labelindex"
 )
 
-// Compiled are budgets with their selectors read, for asking about many pods: what
-// a question costs does not depend on how many other budgets there are. It is not
-// changed; the zero value has no budgets.
+// Compiled holds budgets with parsed selectors, to look up many pods: the cost does not depend on
+// the number of other budgets. The zero value has none.
 type Compiled struct {
 	index labelindex.Index[*compiled]
 }
@@ -23,8 +22,7 @@ type compiled struct {
 	selector labels.Selector
 }
 
-// Compile reads the selectors of budgets. One that is invalid is left out: it
-// matches no pod.
+// Compile parses the selectors of budgets. An invalid one matches no pod.
 func Compile(budgets []*policyv1.PodDisruptionBudget) Compiled {
 	var c Compiled
 	for _, b := range slices.SortedFunc(slices.Values(budgets), byName) {
@@ -35,7 +33,7 @@ func Compile(budgets []*policyv1.PodDisruptionBudget) Compiled {
 	return c
 }
 
-// Applying returns the budgets that protect the pod, as the function Applying does.
+// Applying returns the budgets that protect the pod, by name.
 func (c Compiled) Applying(pod *corev1.Pod) []*policyv1.PodDisruptionBudget {
 	var applying []*policyv1.PodDisruptionBudget
 	for _, one := range c.index.Candidates(pod.Labels) {

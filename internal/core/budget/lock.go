@@ -16,34 +16,30 @@ import (
 )
 
 const (
-	// LongestLock is how long a lock holds at the most after it was taken or
-	// renewed, unless the manager is told otherwise (skip-drain-on-upgrade).
+	// LongestLock is the default maximum of a lock after it was taken or renewed
+	// (skip-drain-on-upgrade).
 	LongestLock = 4 * time.Hour
-	// UnreadableLock is how long a lock holds that nobody can read, after its
-	// budget was last changed.
+	// UnreadableLock is the duration of a lock that cannot be read, from the last change of its
+	// budget.
 	UnreadableLock = 10 * time.Minute
-	// clockSkew is how far the clock of who wrote a lock may be ahead of ours.
+	// clockSkew is the tolerated lead of a lock writer's clock.
 	clockSkew = time.Minute
-	// maxWords is how many bytes of each word of somebody's lock a message shows.
+	// maxWords bounds the bytes of a field of a lock in a message.
 	maxWords = 1024
 )
 
 // Lock is the content of v1alpha1.LockAnnotation.
 type Lock struct {
-	// Holder is who has it: Holder's value for a node, else words of their own.
-	Holder string `json:"holder"`
-	// Reason says what for.
-	Reason string `json:"reason,omitempty"`
-	// AcquiredAt is when it was taken, RenewedAt when it was last prolonged.
+	// Holder is the result of the function Holder for a node, otherwise free text.
+	Holder     string       `json:"holder"`
+	Reason     string       `json:"reason,omitempty"`
 	AcquiredAt metav1.Time  `json:"acquiredAt"`
 	RenewedAt  *metav1.Time `json:"renewedAt,omitempty"`
-	// ExpiresAt is when it ends.
-	ExpiresAt metav1.Time `json:"expiresAt"`
+	ExpiresAt  metav1.Time  `json:"expiresAt"`
 }
 
 // Write renders the lock for the annotation.
 func (l Lock) Write() string {
-	// Strings and times always marshal.
 	text, _ := json.Marshal(l)
 	return string(text)
 }
@@ -51,18 +47,17 @@ func (l Lock) Write() string {
 // Hold is a lock that is in force.
 type Hold struct {
 	Lock
-	// Ends is when it ends, whatever it says itself.
+	// Ends is the effective end, whatever the lock itself contains.
 	Ends time.Time
-	// Unreadable is why nobody knows whose it is; nil for an ordinary lock.
+	// Unreadable is nil if the lock can be read.
 	Unreadable error
 	// drain is true if it is written as only drains may write one.
 	drain bool
 }
 
-// Drain returns whose lock it is if a drain has taken it; ok is false for the lock of
-// anybody else, also of one whose holder only reads like that. An admission policy
-// reserves the first words that a drain writes for the manager. It cannot read JSON,
-// so whoever writes the same in another way has a lock of their own.
+// Drain returns the drain that has taken the lock; ok is false for any other lock, also if its
+// holder only looks like one. An admission policy reserves the first bytes that a drain writes for
+// the manager. It cannot read JSON, so any other spelling is not a lock of a drain.
 func (h Hold) Drain() (maintenance, node string, ok bool) {
 	if !h.drain {
 		return "", "", false
@@ -70,8 +65,8 @@ func (h Hold) Drain() (maintenance, node string, ok bool) {
 	return HolderOf(h.Holder)
 }
 
-// FirstLocked returns the first of the budgets that is locked, and its lock; nil if
-// none is. Now and longest are those of LockOf.
+// FirstLocked returns the first locked budget and its lock; nil if none is. Now and longest are
+// those of LockOf.
 func FirstLocked(budgets []*policyv1.PodDisruptionBudget, now time.Time, longest time.Duration) (*policyv1.PodDisruptionBudget, Hold) {
 	for _, b := range budgets {
 		if hold, locked := LockOf(b, now, longest); locked {
@@ -81,8 +76,8 @@ func FirstLocked(budgets []*policyv1.PodDisruptionBudget, now time.Time, longest
 	return nil, Hold{}
 }
 
-// Besides returns the budgets without those that the drain of this node has locked:
-// these locks are for the pods of other nodes.
+// Besides returns the budgets without those that the drain of this node has locked: these locks are
+// for the pods of other nodes.
 func Besides(node string, budgets []*policyv1.PodDisruptionBudget) []*policyv1.PodDisruptionBudget {
 	var others []*policyv1.PodDisruptionBudget
 	for _, b := range budgets {
@@ -94,12 +89,10 @@ func Besides(node string, budgets []*policyv1.PodDisruptionBudget) []*policyv1.P
 	return others
 }
 
-// LockOf returns the lock of the budget that is in force. There is none if the
-// budget bears none or the last one has ended. One that nobody can read is in
-// force for UnreadableLock after the budget was last changed, any other until it
-// says, but no longer than longest after it was taken or renewed; 0 is
-// LongestLock. What it says of times that are still to come is not believed. Who must
-// not take a lock for ended passes skew.Earliest.
+// LockOf returns the lock of the budget that is in force. A lock that cannot be read is in force for
+// UnreadableLock after the last change of the budget, any other until its end, but no longer than
+// longest after it was taken or renewed; 0 is LongestLock. Times in the future are not trusted.
+// Callers that must not miss a lock pass skew.Earliest.
 func LockOf(b *policyv1.PodDisruptionBudget, now time.Time, longest time.Duration) (hold Hold, locked bool) {
 	text, present := b.Annotations[v1alpha1.LockAnnotation]
 	if !present {
@@ -145,7 +138,7 @@ func readLock(text string) (Lock, error) {
 	return lock, nil
 }
 
-// lastChanged is when somebody last changed the budget, other than its status.
+// lastChanged returns when the budget was last changed, apart from its status.
 func lastChanged(b *policyv1.PodDisruptionBudget) time.Time {
 	last := b.CreationTimestamp.Time
 	for _, entry := range b.ManagedFields {
@@ -156,8 +149,7 @@ func lastChanged(b *policyv1.PodDisruptionBudget) time.Time {
 	return last
 }
 
-// Describe says of a budget that it is locked, by whom, until when, and what for,
-// in one line of at most three kilobytes.
+// Describe describes the lock of a budget in one line of at most three kilobytes.
 func (h Hold) Describe(b *policyv1.PodDisruptionBudget) string {
 	what := fmt.Sprintf("PodDisruptionBudget %s/%s is locked by %s until %s",
 		b.Namespace, b.Name, brief(h.Holder), h.Ends.UTC().Format(time.RFC3339))
@@ -170,7 +162,7 @@ func (h Hold) Describe(b *policyv1.PodDisruptionBudget) string {
 	return what
 }
 
-// brief is the beginning of what somebody has written, in one line.
+// brief returns the beginning of a foreign text in one line.
 func brief(text string) string {
 	cut := ""
 	if len(text) > maxWords {
@@ -187,11 +179,11 @@ const holderPrefix = "nodemaintenance/"
 // has the same words.
 const drainPrefix = `{"holder":"` + holderPrefix
 
-// Holder is who locks a budget for the pods that stay on a node.
+// Holder returns the holder of a lock for the pods that stay on a node.
 func Holder(maintenance, node string) string { return holderPrefix + maintenance + "/" + node }
 
-// HolderOf is the reverse of Holder; ok is false for the lock of anybody else. Both
-// names can be those of objects, whatever somebody has written.
+// HolderOf is the reverse of Holder; ok is false for any other lock. Both names are valid object
+// names.
 func HolderOf(holder string) (maintenance, node string, ok bool) {
 	rest, drain := strings.CutPrefix(holder, holderPrefix)
 	maintenance, node, two := strings.Cut(rest, "/")

@@ -16,38 +16,34 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// Snapshot is everything that a decision about an Evacuation reads. It is never
-// changed by Decide.
+// Snapshot holds everything that a decision about an Evacuation reads. Decide does not change it.
 type Snapshot struct {
-	// Now is the time of the decision.
-	Now time.Time
-	// Evacuation is the object.
+	Now        time.Time
 	Evacuation *v1alpha1.Evacuation
-	// Pod is the pod that the Evacuation names, by UID; nil if it is not known.
+	// Pod is the one of the UID in the Evacuation; nil if it is unknown.
 	Pod *corev1.Pod
 	// Node is the pod's node; nil if it does not exist.
-	Node *corev1.Node
-	// Maintenances are all NodeMaintenances, in any order.
+	Node         *corev1.Node
 	Maintenances []*v1alpha1.NodeMaintenance
 }
 
-// Decision is what the evacuator does. The shell writes Status first.
+// Decision holds what the evacuator does. The shell writes Status first.
 type Decision struct {
-	// Status is the whole status to be written; nil if it stays as it is.
+	// Status is the whole status; nil if it does not change.
 	Status *v1alpha1.EvacuationStatus
-	// Delete is true if the pod is to be deleted, with its own grace period.
+	// Delete is true if the pod is deleted, with its own grace period.
 	Delete bool
 	// Events become true with the deletion.
 	Events []event.Event
 }
 
-// Active returns true if it is our turn to move the pod.
+// Active returns true if our evacuator is the active one.
 func Active(e *v1alpha1.Evacuation) bool {
 	return e.Status.ActiveEvacuatorClass == v1alpha1.DaemonSetEvacuatorClass && !e.Status.ActiveEvacuatorCompleted
 }
 
-// Decide returns what the evacuator does about an Evacuation. It does nothing
-// while it is not its turn, and for a pod that leaves or is gone already.
+// Decide returns what the evacuator does about an Evacuation. It does nothing while it is not
+// active, and for a pod that is terminating or gone.
 func Decide(s Snapshot) Decision {
 	switch {
 	case !Active(s.Evacuation), s.Pod == nil, podclass.Terminal(s.Pod):
@@ -55,7 +51,7 @@ func Decide(s Snapshot) Decision {
 	case len(evacuation.Instigators(s.Evacuation)) == 0, s.Evacuation.Name != evacuation.Name(s.Pod):
 		return Decision{}
 	case podclass.Type(s.Pod) != v1alpha1.PodTypeDaemonSet:
-		return pass(s)
+		return decline(s)
 	}
 	if why := obstacle(s); why != "" {
 		return wait(s, why)
@@ -63,9 +59,8 @@ func Decide(s Snapshot) Decision {
 	return remove(s)
 }
 
-// pass leaves a pod that registered our class and belongs to no DaemonSet to
-// whoever comes next.
-func pass(s Snapshot) Decision {
+// decline completes our part for a pod that registered our class and belongs to no DaemonSet.
+func decline(s Snapshot) Decision {
 	status := s.Evacuation.Status.DeepCopy()
 	status.ActiveEvacuatorCompleted = true
 	status.EvacuationProgressTimestamp = &metav1.Time{Time: s.Now}
@@ -73,7 +68,7 @@ func pass(s Snapshot) Decision {
 	return Decision{Status: status}
 }
 
-// obstacle is why the pod does not leave now; empty if it does.
+// obstacle returns why the pod does not leave now; empty if it does.
 func obstacle(s Snapshot) string {
 	if behavior, _ := podclass.DrainLabel(s.Pod); behavior != v1alpha1.DrainBehaviorDrain {
 		return fmt.Sprintf("Pod %s is left alone, as its label %s=%s asks.", s.Pod.Name, v1alpha1.DrainLabel, s.Pod.Labels[v1alpha1.DrainLabel])
@@ -95,22 +90,21 @@ func obstacle(s Snapshot) string {
 	return ""
 }
 
-// wait says what it waits for. It neither completes nor reports progress (KEP-4212).
+// wait reports why the evacuator waits. It neither completes nor reports progress (KEP-4212).
 func wait(s Snapshot, why string) Decision {
 	if s.Pod.DeletionTimestamp != nil {
 		return Decision{}
 	}
-	status := told(s.Evacuation, why)
+	status := withMessage(s.Evacuation, why)
 	if status != nil {
 		status.ExpectedEvacuationFinishTime = nil
 	}
 	return Decision{Status: status}
 }
 
-// told is the status with a message; nil if it has that already. When our turn is
-// over, because we have been silent for too long, the message is the Evacuation
-// controller's.
-func told(e *v1alpha1.Evacuation, message string) *v1alpha1.EvacuationStatus {
+// withMessage returns the status with a message; nil if it has that already. After a timeout of our
+// evacuator the message belongs to the Evacuation controller.
+func withMessage(e *v1alpha1.Evacuation, message string) *v1alpha1.EvacuationStatus {
 	if e.Status.Message == message || meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionEvictionRefused) {
 		return nil
 	}
@@ -119,8 +113,8 @@ func told(e *v1alpha1.Evacuation, message string) *v1alpha1.EvacuationStatus {
 	return status
 }
 
-// remove announces the deletion once and deletes the pod. When a deletion that
-// was refused before has succeeded, the message is put right.
+// remove announces the deletion once and deletes the pod. When a refused deletion has succeeded, it
+// corrects the message.
 func remove(s Snapshot) Decision {
 	message := message(s)
 	terminating := s.Pod.DeletionTimestamp != nil
@@ -132,7 +126,7 @@ func remove(s Snapshot) Decision {
 		d.Status.ExpectedEvacuationFinishTime = &metav1.Time{Time: s.Now.Add(grace(s.Pod))}
 		d.Status.Message = message
 	case announced(s.Evacuation) && terminating:
-		d.Status = told(s.Evacuation, message)
+		d.Status = withMessage(s.Evacuation, message)
 	}
 	if d.Delete {
 		d.Events = []event.Event{event.DaemonSetPodDeleted(s.Evacuation, message)}
@@ -140,11 +134,10 @@ func remove(s Snapshot) Decision {
 	return d
 }
 
-// announced returns true if the deletion is in the status. Only then a finish is
-// expected: a turn begins without.
+// announced returns true if the deletion is in the status: only then it has an expected finish.
 func announced(e *v1alpha1.Evacuation) bool { return e.Status.ExpectedEvacuationFinishTime != nil }
 
-// message is the one of KEP-4212.
+// message returns the message of KEP-4212.
 func message(s Snapshot) string {
 	because := ""
 	if reason := maintenance.Reason(s.Node, s.Maintenances); reason != "" {
@@ -153,7 +146,7 @@ func message(s Snapshot) string {
 	return fmt.Sprintf("%s is terminating the pod due to node maintenance%s.", podclass.Owner(s.Pod).Name, because)
 }
 
-// grace is how long the pod may take to terminate.
+// grace returns the grace period of the pod.
 func grace(pod *corev1.Pod) time.Duration {
 	seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)
 	if pod.Spec.TerminationGracePeriodSeconds != nil {
@@ -162,16 +155,15 @@ func grace(pod *corev1.Pod) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// Refuse returns the status that tells of a deletion that the API server has
-// refused, in its words; nil if the status says so already.
+// Refuse returns the status that reports a refused deletion, with the API server's message; nil if
+// it does already.
 func Refuse(e *v1alpha1.Evacuation, refusal string) *v1alpha1.EvacuationStatus {
-	return told(e, evacuation.Shorten(fmt.Sprintf("Deleting pod %s is refused and tried again: %s", e.Spec.PodRef.Name, refusal)))
+	return withMessage(e, evacuation.Shorten(fmt.Sprintf("Deleting pod %s is refused and tried again: %s", e.Spec.PodRef.Name, refusal)))
 }
 
-// Return returns the status that tells of a pod that came to its node in the
-// middle of the maintenance, like another one before, and is therefore not deleted
-// at once; nil if the status says so already.
+// Return returns the status that reports a pod that came back to its node during the maintenance,
+// and is therefore deleted later; nil if it does already.
 func Return(e *v1alpha1.Evacuation) *v1alpha1.EvacuationStatus {
-	return told(e, fmt.Sprintf("Pod %s came back to its node during the maintenance and is deleted again in a while. "+
+	return withMessage(e, fmt.Sprintf("Pod %s came back to its node during the maintenance and is deleted again in a while. "+
 		"If that goes on, see why policy ebbtide-daemonset-pods, before Kubernetes 1.36 webhook daemonset-pods.ebbtide.dev, does not hold it back.", e.Spec.PodRef.Name))
 }

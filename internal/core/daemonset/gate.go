@@ -11,10 +11,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// Hold returns true if a new pod must not start on the node that it is made for.
-// A pod that a drain retains comes back whenever it likes.
-//
-// Errors: what the node keeps away cannot be read.
+// Hold returns true if a new pod must not start on its node. The error is set if the suppression of
+// the node cannot be read.
 func Hold(pod *corev1.Pod, node *corev1.Node) (bool, error) {
 	if behavior, _ := podclass.DrainLabel(pod); behavior == v1alpha1.DrainBehaviorSkip {
 		return false, nil
@@ -23,29 +21,28 @@ func Hold(pod *corev1.Pod, node *corev1.Node) (bool, error) {
 	return suppressed.Covers(pod), err
 }
 
-// Held returns true if our scheduling gate holds the pod back.
+// Held returns true if the pod has our scheduling gate.
 func Held(pod *corev1.Pod) bool {
 	return slices.Contains(pod.Spec.SchedulingGates, gate)
 }
 
-// gate is our scheduling gate.
 var gate = corev1.PodSchedulingGate{Name: v1alpha1.MaintenanceGate}
 
-// Fate is what becomes of a pod that our scheduling gate holds back.
+// Fate is the decision about a pod with our scheduling gate.
 type Fate string
 
 const (
-	// Kept means that the pod is held back on.
+	// Kept means that the gate stays.
 	Kept Fate = "kept"
-	// Released means that the gate is taken away.
+	// Released means that the gate is removed.
 	Released Fate = "released"
-	// Removed means that the pod is deleted: the node keeps its DaemonSet away
-	// altogether now, and a pod that waits would be in the way of rollouts.
+	// Removed means that the pod is deleted: the node keeps its whole DaemonSet away, and a waiting
+	// pod would block rollouts.
 	Removed Fate = "removed"
 )
 
-// FateOf decides about a pod that our scheduling gate holds back from a node; nil
-// is a node that does not exist. The message says why.
+// FateOf decides about a pod with our scheduling gate on a node; nil is a node that does not exist.
+// The message explains it.
 func FateOf(pod *corev1.Pod, node *corev1.Node) (fate Fate, message string) {
 	if node == nil {
 		return Released, "The node that the pod was held back from does not exist."

@@ -17,11 +17,11 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// order is the order in which the pod types leave a node.
+// order is that in which the pod types leave a node.
 var order = [...]v1alpha1.PodType{v1alpha1.PodTypeDefault, v1alpha1.PodTypeDaemonSet, v1alpha1.PodTypeStatic}
 
-// Depth is how deep a pod type lies, its place in the order in which the types
-// leave a node. It is false for a type that does not exist.
+// Depth returns the place of a pod type in the order in which types leave a node; false for an
+// unknown type.
 func Depth(podType v1alpha1.PodType) (int, bool) {
 	if podType == "" {
 		podType = v1alpha1.PodTypeDefault
@@ -30,23 +30,22 @@ func Depth(podType v1alpha1.PodType) (int, bool) {
 	return depth, depth >= 0
 }
 
-// Subject is what a plan looks at in a pod.
+// Subject holds the fields of a pod that plans select by.
 type Subject struct {
 	depth    int
 	priority int32
 	labels   labels.Set
 }
 
-// SubjectOf reads a pod.
 func SubjectOf(pod *corev1.Pod) Subject {
 	depth, _ := Depth(podclass.Type(pod))
 	return Subject{depth: depth, priority: podclass.Priority(pod), labels: pod.Labels}
 }
 
-// Type is the pod's type.
+// Type returns the pod's type.
 func (s Subject) Type() v1alpha1.PodType { return order[s.depth] }
 
-// Depth is the depth of the pod's type.
+// Depth returns the depth of the pod's type.
 func (s Subject) Depth() int { return s.depth }
 
 // Entry is an entry of a plan whose selector is compiled.
@@ -55,12 +54,12 @@ type Entry struct {
 	depth   int
 	matcher labels.Selector
 	choices choices
-	// line names the selector, the same for all ways to write it; empty is none.
+	// line identifies the selector, equal for all its spellings; empty is none.
 	line string
 }
 
-// Compile compiles entries, in their order. The error names the field of the
-// first entry that cannot be understood, below path.
+// Compile compiles entries, in their order. The error names the field of the first invalid entry,
+// below path.
 func Compile(path string, entries []v1alpha1.DrainPlanEntry) ([]Entry, error) {
 	compiled := make([]Entry, 0, len(entries))
 	for i, spec := range entries {
@@ -73,8 +72,7 @@ func Compile(path string, entries []v1alpha1.DrainPlanEntry) ([]Entry, error) {
 	return compiled, nil
 }
 
-// Parse compiles the entries of a status. One that cannot be understood is left
-// out; this controller has not written it.
+// Parse compiles the entries of a status, without invalid ones.
 func Parse(entries []v1alpha1.DrainPlanEntry) []Entry {
 	var parsed []Entry
 	for _, spec := range entries {
@@ -103,8 +101,8 @@ func compile(spec v1alpha1.DrainPlanEntry) (entry Entry, field string, err error
 	return Entry{spec: spec, depth: depth, matcher: matcher, choices: selected, line: selected.text()}, "", nil
 }
 
-// complete spells out the defaults of an entry. An empty selector selects every
-// pod, as an absent one does.
+// complete sets the defaults of an entry. An empty selector selects every pod, as an absent one
+// does.
 func complete(spec v1alpha1.DrainPlanEntry) v1alpha1.DrainPlanEntry {
 	if spec.PodType == "" {
 		spec.PodType = v1alpha1.PodTypeDefault
@@ -115,8 +113,8 @@ func complete(spec v1alpha1.DrainPlanEntry) v1alpha1.DrainPlanEntry {
 	return spec
 }
 
-// Compare orders entries as a plan does: by pod type, then by ascending
-// priority, then with a selector before without.
+// Compare orders entries as a plan does: by pod type, then by ascending priority, then with a
+// selector before without.
 func (e Entry) Compare(other Entry) int {
 	return cmp.Or(
 		cmp.Compare(e.depth, other.depth),
@@ -132,7 +130,7 @@ func (e Entry) breadth() int {
 	return 0
 }
 
-// Depth is the depth of the entry's pod type.
+// Depth returns the depth of the entry's pod type.
 func (e Entry) Depth() int { return e.depth }
 
 // Same returns true if both entries have the same pod type, priority and selector.
@@ -157,7 +155,7 @@ func (e Entry) Covers(pod Subject) bool {
 	return e.depth == pod.depth && e.spec.PodPriority >= pod.priority && (e.line == "" || e.matcher.Matches(pod.labels))
 }
 
-// String is the entry in one short line.
+// String returns the entry in one short line.
 func (e Entry) String() string {
 	if e.line == "" {
 		return fmt.Sprintf("%s %d", e.spec.PodType, e.spec.PodPriority)

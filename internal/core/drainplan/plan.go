@@ -10,8 +10,8 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// Defaults are the twelve entries that every plan holds (KEP-4212). Together
-// they select every pod.
+// Defaults returns the twelve entries that every plan has (KEP-4212). Together they select every
+// pod.
 func Defaults() []v1alpha1.DrainPlanEntry {
 	var entries []v1alpha1.DrainPlanEntry
 	for _, podType := range order {
@@ -27,9 +27,8 @@ func Defaults() []v1alpha1.DrainPlanEntry {
 	return entries
 }
 
-// Normalise returns a plan in order, without duplicates and with the default
-// entries. Entries with different selectors and the same pod type and priority
-// keep the order that the user gave them. The plan itself is left alone.
+// Normalise returns a plan in order, without duplicates and with the default entries. Entries with
+// different selectors and the same pod type and priority keep their order.
 func Normalise(plan []v1alpha1.DrainPlanEntry) []v1alpha1.DrainPlanEntry {
 	var normal []v1alpha1.DrainPlanEntry
 	for _, spec := range slices.Concat(plan, Defaults()) {
@@ -42,12 +41,11 @@ func Normalise(plan []v1alpha1.DrainPlanEntry) []v1alpha1.DrainPlanEntry {
 	return normal
 }
 
-// maxEntries is how many entries the API takes.
+// maxEntries is the maximum of the API.
 const maxEntries = 64
 
-// Inject returns the plan with the default entries that it lacks in their places.
-// A plan that the API will refuse, or would refuse with them, is returned as it
-// is: it is for its author to mend, and a pass reads it with the defaults anyway.
+// Inject returns the plan with the missing default entries in their places. A plan that the API
+// refuses, or would refuse with them, is returned unchanged.
 func Inject(plan []v1alpha1.DrainPlanEntry) []v1alpha1.DrainPlanEntry {
 	full := slices.Clone(plan)
 	for _, entry := range Defaults() {
@@ -104,9 +102,8 @@ type Plan struct {
 	entries []Entry
 }
 
-// New makes the plan of a maintenance that removes pods down to drainDepth,
-// Static if empty; entries for deeper pods are not part of it. The error names
-// the field of the maintenance that cannot be understood.
+// New returns the plan of a maintenance that removes pods down to drainDepth, Static if empty,
+// without entries for deeper pods. The error names the field at fault.
 func New(drainPlan []v1alpha1.DrainPlanEntry, drainDepth v1alpha1.PodType) (Plan, error) {
 	if drainDepth == "" {
 		drainDepth = v1alpha1.PodTypeStatic
@@ -115,8 +112,7 @@ func New(drainPlan []v1alpha1.DrainPlanEntry, drainDepth v1alpha1.PodType) (Plan
 	if !known {
 		return Plan{}, fmt.Errorf("spec.drainDepth: must be Default, DaemonSet or Static, is %q", drainDepth)
 	}
-	// The given entries are compiled once more below; here they still have the
-	// indexes that the user knows.
+	// This reports errors with the user's indexes.
 	if _, err := Compile("spec.drainPlan", drainPlan); err != nil {
 		return Plan{}, err
 	}
@@ -127,23 +123,22 @@ func New(drainPlan []v1alpha1.DrainPlanEntry, drainDepth v1alpha1.PodType) (Plan
 	return Plan{entries: slices.DeleteFunc(entries, func(entry Entry) bool { return entry.depth > limit })}, nil
 }
 
-// Depth is the depth of the deepest pods that the plan selects.
+// Depth returns the depth of the deepest pods that the plan selects.
 func (p Plan) Depth() int { return p.entries[len(p.entries)-1].depth }
 
-// Len is the number of entries, at least four.
+// Len returns the number of entries, at least four.
 func (p Plan) Len() int { return len(p.entries) }
 
-// Entry is the entry at a position.
+// Entry returns the entry at a position.
 func (p Plan) Entry(position int) Entry { return p.entries[position] }
 
-// Entries are all entries, in order. They must not be changed.
+// Entries returns all entries, in order. They must not be changed.
 func (p Plan) Entries() []Entry { return p.entries }
 
-// Cum is what the entries up to and including a position select together.
+// Cum returns the set of the entries up to and including a position.
 func (p Plan) Cum(position int) Set { return NewSet(p.entries[:position+1]...) }
 
-// First is the first position below limit whose entry covers the pod, or limit
-// if there is none.
+// First returns the first position below limit whose entry covers the pod, otherwise limit.
 func (p Plan) First(pod Subject, limit int) int {
 	for i := range p.entries[:limit] {
 		if p.entries[i].Covers(pod) {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// choice is which values of one label are selected.
+// choice holds the selected values of one label.
 type choice struct {
 	// values are selected, or all but these.
 	values sets.Set[string]
@@ -55,7 +55,7 @@ func (c choice) and(d choice) choice {
 	return both
 }
 
-// text writes the choice for a label, equal ones alike.
+// text returns a key of the choice for a label.
 func (c choice) text(key string) string {
 	values := strings.Join(sets.List(c.values), ",")
 	switch {
@@ -74,7 +74,7 @@ func (c choice) text(key string) string {
 	}
 }
 
-// choices are what a selector selects, by label; other labels may be as they are.
+// choices holds what a selector selects, by label.
 type choices map[string]choice
 
 func choicesOf(requirements labels.Requirements) choices {
@@ -103,8 +103,7 @@ func (c choices) none() bool {
 	return false
 }
 
-// text writes the choices, equal ones alike. What selects no pod has a text that is none
-// of a selector.
+// text returns a key of the choices. That of an empty selection differs from all selectors.
 func (c choices) text() string {
 	if c.none() {
 		return "()"
@@ -116,13 +115,12 @@ func (c choices) text() string {
 	return strings.Join(words, ",")
 }
 
-// maxSteps is how many parts of a selection are looked at. A selection of more parts is
-// taken for one that others do not cover.
+// maxSteps bounds the parts of a selection that are compared. A selection with more counts as not
+// covered.
 const maxSteps = 256
 
-// covered returns true if several choices together select all that c selects. It takes
-// away from c what the first selects; the others have to cover what is left, label by
-// label.
+// covered returns true if several choices together select all that c selects. It subtracts the first
+// from c; the others have to cover the rest, label by label.
 func (c choices) covered(by []choices, steps *int) bool {
 	if *steps--; *steps < 0 {
 		return false

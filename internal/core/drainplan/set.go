@@ -10,15 +10,15 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// Set is a target set: it covers the pods that any of its entries covers. Sets
-// are values and never change. The zero value covers nothing.
+// Set is a target set: it covers the pods that any of its entries covers. The zero value covers
+// nothing.
 type Set struct {
 	// entries are in order and none makes another one superfluous.
 	entries []Entry
 	key     string
 }
 
-// NewSet is the set of some entries, in any order.
+// NewSet returns the set of some entries, in any order.
 func NewSet(entries ...Entry) Set {
 	sorted := slices.Clone(entries)
 	slices.SortStableFunc(sorted, func(a, b Entry) int {
@@ -27,7 +27,7 @@ func NewSet(entries ...Entry) Set {
 	return Set{entries: prune(slices.CompactFunc(sorted, Entry.Same))}.named()
 }
 
-// Join covers what either set covers.
+// Join returns a set that covers what either set covers.
 func Join(a, b Set) Set {
 	switch {
 	case a.Empty() || a.key == b.key:
@@ -38,7 +38,7 @@ func Join(a, b Set) Set {
 	return NewSet(slices.Concat(a.entries, b.entries)...)
 }
 
-// prune leaves out every entry that another one makes superfluous.
+// prune removes every entry that another one makes superfluous.
 func prune(distinct []Entry) []Entry {
 	var kept []Entry
 	for _, entry := range distinct {
@@ -64,16 +64,16 @@ func (s Set) Empty() bool { return len(s.entries) == 0 }
 // Equal returns true if both sets have the same entries.
 func (s Set) Equal(other Set) bool { return s.key == other.key }
 
-// Key names the set: equal sets have equal keys.
+// Key returns the same for equal sets.
 func (s Set) Key() string { return s.key }
 
-// Top is the greatest entry of a set that is not empty.
+// Top returns the greatest entry of a set that is not empty.
 func (s Set) Top() Entry { return s.entries[len(s.entries)-1] }
 
 // Covers returns true if some entry covers the pod.
 func (s Set) Covers(pod *corev1.Pod) bool { return s.CoversSubject(SubjectOf(pod)) }
 
-// CoversSubject is Covers for a pod that was read before.
+// CoversSubject returns true if some entry covers the pod.
 func (s Set) CoversSubject(pod Subject) bool {
 	for i := range s.entries {
 		if s.entries[i].Covers(pod) {
@@ -83,8 +83,8 @@ func (s Set) CoversSubject(pod Subject) bool {
 	return false
 }
 
-// NotCoveredBy returns the entries of the set that cover pods which the other set, for all that
-// selectors show, does not cover.
+// NotCoveredBy returns the entries that cover pods which the other set, as far as selectors show,
+// does not.
 func (s Set) NotCoveredBy(other Set) []Entry {
 	return slices.DeleteFunc(slices.Clone(s.entries), other.includes)
 }
@@ -105,11 +105,11 @@ func (s Set) includes(e Entry) bool {
 	return e.choices.covered(wide, &steps)
 }
 
-// Entries are the entries of the set, in order. They must not be changed.
+// Entries returns the entries of the set, in order. They must not be changed.
 func (s Set) Entries() []Entry { return s.entries }
 
-// AtTop returns true if the entry is within one of the greatest of a set that is not
-// empty, and as great.
+// AtTop returns true if the entry is within one of the greatest of a set that is not empty, and as
+// great.
 func (s Set) AtTop(e Entry) bool {
 	return e.Compare(s.Top()) == 0 && slices.ContainsFunc(s.entries, e.within)
 }
@@ -142,14 +142,14 @@ func (s Set) Render(known []Entry) []v1alpha1.DrainPlanEntry {
 	return lines
 }
 
-// line is the line of one pod type and selector, false if it is not reached.
+// line returns the line of one pod type and selector, false if it is not reached.
 func (s Set) line(of Entry) (v1alpha1.DrainPlanEntry, bool) {
 	line, reached := of.spec, false
 	for _, entry := range s.entries {
 		if entry.depth != of.depth || !of.selectsWithin(entry) {
 			continue
 		}
-		// Entries are in order, so the last one has the highest priority.
+		// The last entry has the highest priority.
 		line.PodType, line.PodPriority, reached = entry.spec.PodType, entry.spec.PodPriority, true
 	}
 	return line, reached

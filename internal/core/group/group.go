@@ -11,21 +11,18 @@ import (
 	"strings"
 )
 
-// Member is a NodeMaintenance or a node. It is comparable.
+// Member is a NodeMaintenance or a node.
 type Member struct {
-	// Node is true for a node, false for a NodeMaintenance.
 	Node bool
-	// Name is its name.
 	Name string
 }
 
-// Node is the node of this name.
+// Node returns the member for a node.
 func Node(name string) Member { return Member{Node: true, Name: name} }
 
-// Maintenance is the NodeMaintenance of this name.
+// Maintenance returns the member for a NodeMaintenance.
 func Maintenance(name string) Member { return Member{Name: name} }
 
-// String is for logs.
 func (m Member) String() string {
 	if m.Node {
 		return "node " + m.Name
@@ -33,17 +30,16 @@ func (m Member) String() string {
 	return "maintenance " + m.Name
 }
 
-// Group is what belongs together. It is not changed.
+// Group is a set of members that are decided together. It is not changed.
 type Group struct {
-	// Maintenances and Nodes are its members by name, sorted. A member that was asked
-	// for is there even if nobody has told of it.
+	// Maintenances and Nodes are its members by name, sorted. A member that was looked up is
+	// included even if the index does not have it.
 	Maintenances, Nodes []string
-	// parted is true if it may be another group by now.
+	// parted is true if the group may have changed.
 	parted bool
 }
 
-// Key is the member that stands for the group: its first maintenance or, without
-// any, its node.
+// Key returns the member that identifies the group: its first maintenance or, without any, its node.
 func (g *Group) Key() Member {
 	if len(g.Maintenances) > 0 {
 		return Maintenance(g.Maintenances[0])
@@ -65,8 +61,7 @@ func (g *Group) Members(yield func(Member) bool) {
 	}
 }
 
-// Of returns the group of a member. It costs as much as the group is large when the
-// group is new, and nothing afterwards.
+// Of returns the group of a member. Its cost grows with a new group, and is constant afterwards.
 func (x *Index) Of(member Member) *Group {
 	if known := x.known(member); known != nil {
 		return known
@@ -98,8 +93,8 @@ func (g *Group) add(member Member) {
 	}
 }
 
-// Key is the member that stands for the group of a member, as far as that is known
-// without looking: else it is the member itself.
+// Key returns the key of the group of a member if that is known without a search, otherwise the
+// member itself.
 func (x *Index) Key(member Member) Member {
 	if known := x.known(member); known != nil {
 		return known.Key()
@@ -107,7 +102,6 @@ func (x *Index) Key(member Member) Member {
 	return member
 }
 
-// compare orders members for whoever needs an order.
 func compare(a, b Member) int {
 	if a.Node != b.Node {
 		if a.Node {

@@ -15,13 +15,13 @@ import (
 // everyNode is a pair that every node is filed under. No label has an empty key.
 var everyNode = labelindex.Pair{}
 
-// Index knows which NodeMaintenances and nodes there are and which of them belong
-// together. The zero value knows none. It is not safe for concurrent use.
+// Index holds all NodeMaintenances and nodes and their relations. The zero value is empty. It is not
+// safe for concurrent use.
 type Index struct {
 	maintenances map[string]*selecting
 	nodes        map[string]*selected
-	// selectors finds maintenances by what their selectors ask for, labelled nodes by
-	// their labels and their name, held those whose ledger names a maintenance.
+	// selectors indexes maintenances by their selectors, labelled nodes by labels and name, held
+	// nodes by the maintenances in their ledgers.
 	selectors labelindex.Index[string]
 	labelled  map[labelindex.Pair]map[string]bool
 	held      map[string]map[string]bool
@@ -32,7 +32,7 @@ type selecting struct {
 	// selector is nil if it selects no node.
 	selector *maintenance.NodeSelector
 	terms    []labelindex.Term
-	// over is true if its work is done: it belongs to no node any more.
+	// over is true if the maintenance is finished and belongs to no node.
 	over  bool
 	nodes map[string]bool
 	group *Group
@@ -46,8 +46,7 @@ type selected struct {
 	group        *Group
 }
 
-// SetMaintenance tells of a maintenance that has come or changed. It returns the
-// nodes that do not belong to it any more.
+// SetMaintenance adds or changes a maintenance, and returns the nodes that no longer belong to it.
 func (x *Index) SetMaintenance(m *v1alpha1.NodeMaintenance) []Member {
 	x.init()
 	known := x.maintenances[m.Name]
@@ -72,8 +71,7 @@ func (x *Index) SetMaintenance(m *v1alpha1.NodeMaintenance) []Member {
 	return x.relate(Maintenance(m.Name), known.nodes, nodes)
 }
 
-// DeleteMaintenance tells that a maintenance is gone, and returns the nodes that
-// belonged to it.
+// DeleteMaintenance removes a maintenance, and returns the nodes that belonged to it.
 func (x *Index) DeleteMaintenance(name string) []Member {
 	known := x.maintenances[name]
 	if known == nil {
@@ -85,8 +83,7 @@ func (x *Index) DeleteMaintenance(name string) []Member {
 	return left
 }
 
-// SetNode tells of a node that has come or changed. It returns the maintenances
-// that it does not belong to any more.
+// SetNode adds or changes a node, and returns the maintenances that it no longer belongs to.
 func (x *Index) SetNode(node *corev1.Node) []Member {
 	x.init()
 	known := x.nodes[node.Name]
@@ -108,8 +105,7 @@ func (x *Index) SetNode(node *corev1.Node) []Member {
 	return x.relate(Node(node.Name), known.maintenances, x.selecting(known))
 }
 
-// DeleteNode tells that a node is gone, and returns the maintenances that it
-// belonged to.
+// DeleteNode removes a node, and returns the maintenances that it belonged to.
 func (x *Index) DeleteNode(name string) []Member {
 	known := x.nodes[name]
 	if known == nil {
@@ -145,7 +141,7 @@ func (s *selecting) has(name string, node *selected) bool {
 	return s.selector != nil && s.selector.Match(node.object) || slices.Contains(node.holders, name)
 }
 
-// candidates are sets of nodes, in one of which is every node that belongs to a maintenance.
+// candidates returns sets of nodes, one of which contains every node that belongs to a maintenance.
 func (x *Index) candidates(name string, m *selecting) []map[string]bool {
 	sets := []map[string]bool{x.held[name]}
 	for _, term := range m.terms {
@@ -160,7 +156,7 @@ func (x *Index) candidates(name string, m *selecting) []map[string]bool {
 	return sets
 }
 
-// selecting are the maintenances that a node belongs to.
+// selecting returns the maintenances that a node belongs to.
 func (x *Index) selecting(node *selected) map[string]bool {
 	names := map[string]bool{}
 	candidates := x.selectors.Candidates(node.object.Labels, labelindex.Name(node.object.Name))
@@ -172,7 +168,7 @@ func (x *Index) selecting(node *selected) map[string]bool {
 	return names
 }
 
-// relabel files a node under its labels.
+// relabel indexes a node by its labels.
 func (x *Index) relabel(name string, before, now map[string]string) {
 	for key, value := range before {
 		x.unfile(labelindex.Pair{Key: key, Value: value}, name)
@@ -185,7 +181,7 @@ func (x *Index) relabel(name string, before, now map[string]string) {
 func (x *Index) file(pair labelindex.Pair, name string)   { insert(x.labelled, pair, name) }
 func (x *Index) unfile(pair labelindex.Pair, name string) { remove(x.labelled, pair, name) }
 
-// hold remembers whom the ledger of a node names.
+// hold indexes a node by the holders in its ledger.
 func (x *Index) hold(name string, node *selected, holders []string) {
 	for _, holder := range node.holders {
 		remove(x.held, holder, name)
@@ -210,7 +206,7 @@ func remove[K comparable](sets map[K]map[string]bool, key K, name string) {
 	}
 }
 
-// NodesOf returns, in no order, the nodes that belong to a maintenance.
+// NodesOf returns the nodes that belong to a maintenance, in no order.
 func (x *Index) NodesOf(maintenance string) []string {
 	known := x.maintenances[maintenance]
 	if known == nil {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// relate makes a member belong to exactly the others named by wanted, where before
-// is what it belongs to. It returns those that it left.
+// relate changes the relations of a member from before to wanted, and returns the members that it
+// left.
 func (x *Index) relate(member Member, before, wanted map[string]bool) []Member {
 	var left []Member
 	for name := range before {
@@ -32,8 +32,7 @@ func (x *Index) relate(member Member, before, wanted map[string]bool) []Member {
 	return left
 }
 
-// others are the names of those that a member belongs to; nil if nobody has told
-// of the member.
+// others returns the names of the members that a member belongs to; nil if it is not in the index.
 func (x *Index) others(member Member) map[string]bool {
 	if member.Node {
 		if node := x.nodes[member.Name]; node != nil {
@@ -57,7 +56,7 @@ func (x *Index) neighbours(member Member) iter.Seq[Member] {
 	}
 }
 
-// place is where the group of a member is remembered; nil if nobody has told of it.
+// place returns where the group of a member is cached; nil if it is not in the index.
 func (x *Index) place(member Member) **Group {
 	if member.Node {
 		if node := x.nodes[member.Name]; node != nil {
@@ -71,7 +70,7 @@ func (x *Index) place(member Member) **Group {
 	return nil
 }
 
-// known is the group of a member if it is still the same.
+// known returns the cached group of a member, unless it has changed.
 func (x *Index) known(member Member) *Group {
 	if at := x.place(member); at != nil && *at != nil && !(*at).parted {
 		return *at
@@ -85,7 +84,7 @@ func (x *Index) join(member Member, g *Group) {
 	}
 }
 
-// part notes that the group of a member is to be found anew.
+// part invalidates the cached group of a member.
 func (x *Index) part(member Member) {
 	if known := x.known(member); known != nil {
 		known.parted = true

@@ -20,57 +20,51 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// Snapshot is what is known of a node and its pods.
+// Snapshot holds what is known of a node and its pods.
 type Snapshot struct {
-	// Now is the time of the decision, by the clock of the node's cluster.
+	// Now is by the clock of the node's cluster.
 	Now time.Time
-	// ClockSkewed is true while that is not trusted; see package skew.
+	// ClockSkewed is true while Now is not trusted; see package skew.
 	ClockSkewed bool
-	// Node is nil if it is known not to exist. There is nothing to drain then.
+	// Node is nil if it is known not to exist. Then there is nothing to drain.
 	Node *corev1.Node
-	// Pods are all pods of the node.
 	Pods []*corev1.Pod
-	// Rules are those that are meant for the Machine.
+	// Rules are those for the Machine.
 	Rules drainrule.Rules
-	// Facts are what the rules are asked with.
 	Facts drainrule.Facts
-	// Answers is the API server's last refusal to evict, by pod. One about a pod
-	// that is not to be evicted now is ignored.
+	// Answers holds the API server's last refusal to evict, by pod. One for a pod that is not
+	// evicted now is ignored.
 	Answers map[types.UID]evacuation.Outcome
 }
 
-// Decision is what to do with the pods of the node.
+// Decision holds what to do with the pods of the node.
 type Decision struct {
-	// Done is true if no pod is waited for.
+	// Done is true if no pod is awaited.
 	Done bool
-	// Evict is to be evicted now, the oldest first: those of the lowest order that
-	// is present. Nobody else is to be evicted.
+	// Evict holds the pods to evict now, oldest first: those of the lowest order that is present.
 	Evict []*corev1.Pod
 	// GracePeriodSeconds is for the evictions; nil leaves it to the pod.
 	GracePeriodSeconds *int64
-	// Skipped stay, and nobody waits for their volumes.
+	// Skipped pods stay, and their volumes are not awaited.
 	Skipped []*corev1.Pod
-	// SkippedByRule are those of Skipped that a MachineDrainRule has skipped.
+	// SkippedByRule are those of Skipped that a MachineDrainRule skips.
 	SkippedByRule []*corev1.Pod
 
-	// Terminating are on their way out.
 	Terminating []*corev1.Pod
 	// Refused are those of Evict that the API server refused to evict.
 	Refused []*corev1.Pod
-	// Completing are left to complete by themselves.
+	// Completing pods are left to complete.
 	Completing []*corev1.Pod
-	// Later are those of a higher order.
+	// Later pods have a higher order.
 	Later []*corev1.Pod
-	// Unknown are those that nobody knows how to treat.
+	// Unknown pods have no known treatment.
 	Unknown []*corev1.Pod
 
-	// Failed is true if something is in the way that does not pass by itself: a
-	// pod that nobody knows how to treat, or a refusal that is no ordinary wait.
+	// Failed is true if something is blocked that does not resolve itself: a pod of unknown
+	// treatment, or a refusal that is no ordinary wait.
 	Failed bool
-	// Message says what is waited for, in the form of the deletion-process page;
-	// empty if nothing is.
-	Message string
-	// Problems are labels of pods that are ignored.
+	// Message names what is awaited, in the form of the deletion-process page; empty if nothing is.
+	Message  string
 	Problems []Problem
 	// RequeueAfter is when time alone changes the decision; 0 if it does not.
 	RequeueAfter time.Duration
@@ -82,10 +76,10 @@ type Problem struct {
 	podclass.Problem
 }
 
-// completionOrder is the order that pods hold while they complete by themselves.
+// completionOrder is the order of pods that are left to complete.
 const completionOrder = 0
 
-// Decide says what happens next in the drain of a node.
+// Decide returns the next step in the drain of a node.
 func Decide(s Snapshot) Decision {
 	if s.Node == nil {
 		return Decision{Done: true}
@@ -106,24 +100,23 @@ func Decide(s Snapshot) Decision {
 	return d.Decision
 }
 
-// Left returns all pods that are waited for.
+// Left returns all awaited pods.
 func (d Decision) Left() []*corev1.Pod {
 	return slices.Concat(d.Terminating, d.Evict, d.Completing, d.Unknown, d.Later)
 }
 
-// drain is a decision in the making.
 type drain struct {
 	Snapshot
 	Decision
 
-	// evictable are those to be evicted, now or later.
+	// evictable pods are evicted, now or later.
 	evictable []*corev1.Pod
-	// causes are of the pods in Unknown, orders of those that hold one.
+	// causes is by pod in Unknown, orders by pod that has one.
 	causes map[types.UID]string
 	orders map[types.UID]int32
 }
 
-// sort finds out what becomes of a pod.
+// sort decides what is done with a pod.
 func (d *drain) sort(pod *corev1.Pod) {
 	treatment := d.Rules.Of(pod, d.Facts)
 	for _, problem := range treatment.Problems {
@@ -145,15 +138,15 @@ func (d *drain) sort(pod *corev1.Pod) {
 		d.Terminating = append(d.Terminating, pod)
 		d.orders[pod.UID] = treatment.Order
 	default:
-		// A pod that has finished is evicted as well, as the page has it: only
-		// then is it gone from the API before its node is, and no budget minds.
+		// A finished pod is evicted as well, as on that page: so it is gone from the API before its
+		// node is, and no budget applies.
 		d.evictable = append(d.evictable, pod)
 		d.orders[pod.UID] = treatment.Order
 	}
 }
 
-// givenUp is true of a terminating pod that nobody waits for, because its node
-// cannot say that it has stopped.
+// givenUp returns true for a terminating pod that is not awaited, because its node cannot confirm
+// that it has stopped.
 func (d *drain) givenUp(pod *corev1.Pod) bool {
 	at := podclass.GivenUpTime(pod, d.Node)
 	switch left := at.Sub(d.Now); {
@@ -166,7 +159,7 @@ func (d *drain) givenUp(pod *corev1.Pod) bool {
 	return false
 }
 
-// complete waits for a pod to complete by itself, or to go.
+// complete waits for a pod to complete or to go.
 func (d *drain) complete(pod *corev1.Pod) {
 	switch {
 	case podclass.Terminal(pod):
@@ -179,7 +172,7 @@ func (d *drain) complete(pod *corev1.Pod) {
 	d.orders[pod.UID] = completionOrder
 }
 
-// choose evicts those of the lowest order that any pod holds.
+// choose evicts the pods of the lowest order.
 func (d *drain) choose() {
 	lowest := d.lowest()
 	for _, pod := range d.evictable {
@@ -192,7 +185,7 @@ func (d *drain) choose() {
 	slices.SortStableFunc(d.Evict, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 }
 
-// lowest is the order of the pods that leave now; it means nothing if there are none.
+// lowest returns the order of the pods that leave now.
 func (d *drain) lowest() int32 {
 	var orders []int32
 	for _, order := range d.orders {
@@ -204,7 +197,7 @@ func (d *drain) lowest() int32 {
 	return slices.Min(orders)
 }
 
-// judge looks at what the API server has refused.
+// judge classifies the refusals of the API server.
 func (d *drain) judge() {
 	for _, pod := range d.Evict {
 		answer, answered := d.Answers[pod.UID]
@@ -218,9 +211,8 @@ func (d *drain) judge() {
 	d.Failed = d.Failed || len(d.Unknown) > 0
 }
 
-// ordinary is true of a refusal that passes by itself: others become ready, the
-// API server or an evacuator gets its work done, or the controller of namespaces
-// deletes the pod.
+// ordinary returns true for a refusal that resolves itself: other pods become ready, the API server
+// or an evacuator does its work, or the namespace controller deletes the pod.
 func ordinary(answer evacuation.Outcome) bool {
 	return answer.Result != evacuation.Refused || answer.Type == v1alpha1.BlockerNamespaceTerminating
 }

@@ -14,10 +14,10 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 )
 
-// namedPods is how many pods of a group the message names.
+// namedPods bounds the pods of a group that the message names.
 const namedPods = 3
 
-// message is in the form of the deletion-process page.
+// message has the form of the deletion-process page.
 func (d *drain) message() string {
 	r := NewReport("Drain not completed yet:", namedPods)
 	r.Names("Pods with deletionTimestamp that still exist", names(d.Terminating))
@@ -36,11 +36,11 @@ func (d *drain) message() string {
 	return r.String()
 }
 
-// retry names no moment, so that it stays true without a write for every try.
+// retry contains no time, so that it stays true without a write for every retry.
 const retry = "as soon as their budget allows them or its lock ends, all others at least once a minute"
 
-// answer is all that the API server said, of which an Outcome has but the half
-// that names the budget.
+// answer returns the whole answer of the API server, of which an Outcome has only the half that
+// names the budget.
 func answer(outcome evacuation.Outcome) string {
 	if outcome.Result == evacuation.Budgeted {
 		return apierror.Violation(outcome.Message)
@@ -48,8 +48,8 @@ func answer(outcome evacuation.Outcome) string {
 	return outcome.Message
 }
 
-// reason is the same for pods that are refused for the same reason. The time at
-// which a lock ends is the same for all of its pods, and worth to be told.
+// reason is the same for pods that are refused for the same reason, such as the end of the same
+// lock.
 func reason(outcome evacuation.Outcome, pod *corev1.Pod) string {
 	if outcome.Result == evacuation.Locked {
 		return outcome.Message
@@ -57,7 +57,7 @@ func reason(outcome evacuation.Outcome, pod *corev1.Pod) string {
 	return impersonal(answer(outcome), pod)
 }
 
-// unanswered are those to be evicted that have not been refused.
+// unanswered returns the pods to evict that have not been refused.
 func (d *drain) unanswered() []*corev1.Pod {
 	refused := make(map[types.UID]bool, len(d.Refused))
 	for _, pod := range d.Refused {
@@ -89,7 +89,7 @@ func (d *drain) byOrder() []Group {
 	return groups
 }
 
-// Names names pods, sorted, up to a limit, and says how many more there are.
+// Names lists pods, sorted, up to a limit, and how many more there are.
 func Names(pods []*corev1.Pod, limit int) string { return List(names(pods), limit) }
 
 func names(pods []*corev1.Pod) []string {
@@ -102,18 +102,18 @@ func names(pods []*corev1.Pod) []string {
 
 func name(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
-// moment is how times are told in messages of the API.
+// moment matches times in messages of the API.
 var moment = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`)
 
-// impersonal takes out of an answer what is different for every pod and moment,
-// so that those of many pods are the same.
+// impersonal removes what differs for every pod and time, so that the answers for many pods are
+// equal.
 func impersonal(answer string, pod *corev1.Pod) string {
 	answer = moment.ReplaceAllString(answer, "<time>")
 	if pod.UID != "" {
 		answer = strings.ReplaceAll(answer, string(pod.UID), "<uid>")
 	}
-	// Only a name that comes after the word is certain to be a name, and only if
-	// it is no plain word itself. Such a pod has no siblings.
+	// Only a name with such characters is certainly no plain word. A pod of another name has no
+	// siblings.
 	if !strings.Contains(answer, pod.Name) || !strings.ContainsAny(pod.Name, "-.0123456789") {
 		return answer
 	}

@@ -10,43 +10,42 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
-// Limits of a Report. Together they keep it below the 32,768 bytes that the API
-// allows for the message of a condition.
+// These keep a Report below the 32,768 bytes that the API allows for the message of a condition.
 const (
-	// maxGroups is how many groups under one title are told apart.
+	// maxGroups bounds the groups under one title.
 	maxGroups = 5
-	// maxText and maxName are how many bytes of a text or name are shown.
+	// maxText and maxName bound the bytes of a text or name.
 	maxText, maxName = 1000, 350
 )
 
-// Report is a message in the form of the deletion-process page: what is waited
-// for, with a few names each, and how many more there are.
+// Report is a message in the form of the deletion-process page: what is awaited, with a few names
+// each, and how many more there are.
 type Report struct {
 	text  strings.Builder
 	named int
 }
 
-// Group is names that have something in common.
+// Group is a list of names with a common title.
 type Group struct {
 	Title string
 	Names []string
 }
 
-// NewReport begins a report that gives this many names of each group.
+// NewReport returns a report that shows this many names of each group.
 func NewReport(headline string, named int) *Report {
 	r := &Report{named: named}
 	r.text.WriteString(headline)
 	return r
 }
 
-// Names tells of names, if there are any.
+// Names adds names, if there are any.
 func (r *Report) Names(title string, names []string) {
 	if len(names) > 0 {
 		fmt.Fprintf(&r.text, "\n* %s: %s", title, r.list(names))
 	}
 }
 
-// Groups tells of groups of names, in the order given, if there are any.
+// Groups adds groups of names, in the order given, if there are any.
 func (r *Report) Groups(title string, groups []Group) {
 	if len(groups) == 0 {
 		return
@@ -65,18 +64,18 @@ func (r *Report) Groups(title string, groups []Group) {
 	}
 }
 
-// Text tells something without names, if there is anything.
+// Text adds a text, if it is not empty.
 func (r *Report) Text(title, text string) {
 	if text != "" {
 		fmt.Fprintf(&r.text, "\n* %s: %s", title, cut(text, maxText))
 	}
 }
 
-// String is the whole report.
+// String returns the report.
 func (r *Report) String() string { return r.text.String() }
 
-// ByReason makes groups of what is said of each name. That of most names comes
-// first, then by text, so that the same is always said in the same order.
+// ByReason groups names by reason: the largest group first, then by text, so that the order is
+// stable.
 func ByReason(names map[string][]string) []Group {
 	groups := make([]Group, 0, len(names))
 	for _, reason := range slices.Sorted(maps.Keys(names)) {
@@ -86,7 +85,7 @@ func ByReason(names map[string][]string) []Group {
 	return groups
 }
 
-// list is List of names that are no longer than the report can bear.
+// list is List of shortened names.
 func (r *Report) list(names []string) string {
 	short := make([]string, 0, len(names))
 	for _, name := range names {
@@ -95,7 +94,7 @@ func (r *Report) list(names []string) string {
 	return List(short, r.named)
 }
 
-// List joins names, sorted, up to a limit, and says how many more there are.
+// List joins names, sorted, up to a limit, and adds how many more there are.
 func List(names []string, limit int) string {
 	told := slices.Sorted(slices.Values(names))
 	if more := len(told) - limit; more > 0 {
@@ -104,7 +103,7 @@ func List(names []string, limit int) string {
 	return strings.Join(told, ", ")
 }
 
-// cut keeps a foreign text from breaking the form of the report.
+// cut shortens a foreign text to one line.
 func cut(text string, limit int) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
 	return excerpt.Of(text, limit)

@@ -7,14 +7,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Forever is how long a pod tolerates a taint if its toleration has no end.
+// Forever is the duration of a toleration without an end.
 const Forever = time.Duration(math.MaxInt64)
 
-// Endurance returns how long a pod stays on a node that is down, before the taint
-// manager deletes it, and the key of the taint that it tolerates the shortest: of
-// node.kubernetes.io/unreachable and node.kubernetes.io/not-ready, with effect
-// NoExecute. It is 0 if one of them is not tolerated, and Forever if both are
-// without an end.
+// Endurance returns how long a pod stays on a node that is down before the taint manager deletes it,
+// and the taint that it tolerates the shortest, of node.kubernetes.io/unreachable and
+// node.kubernetes.io/not-ready with effect NoExecute. It is 0 if one is not tolerated, and Forever
+// if both are without an end.
 func Endurance(pod *corev1.Pod) (least time.Duration, taint string) {
 	unreachable := executeAfter(pod, corev1.TaintNodeUnreachable)
 	if notReady := executeAfter(pod, corev1.TaintNodeNotReady); notReady < unreachable {
@@ -23,8 +22,8 @@ func Endurance(pod *corev1.Pod) (least time.Duration, taint string) {
 	return unreachable, corev1.TaintNodeUnreachable
 }
 
-// executeAfter is when the taint manager deletes a pod that gets a taint of this
-// key without a value. As there, the first toleration that matches counts.
+// executeAfter returns when the taint manager deletes a pod with a taint of this key without a
+// value. As there, the first toleration that matches counts.
 func executeAfter(pod *corev1.Pod, key string) time.Duration {
 	t := Toleration(pod.Spec.Tolerations, &corev1.Taint{Key: key, Effect: corev1.TaintEffectNoExecute})
 	if t == nil {

@@ -14,13 +14,13 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// maxRoleLength is what the API allows for Evacuator.Role.
+// maxRoleLength is the maximum of Evacuator.Role.
 const maxRoleLength = 63
 
-// Evacuators returns the evacuators that a pod registered by annotation
-// (KEP-4563), the highest priority first and ties by class. Pods of DaemonSets and
-// static pods need not register ours. Malformed ones and those past the first
-// v1alpha1.MaxEvacuators are left out and reported, in the order of their keys.
+// Evacuators returns the evacuators that a pod registered by annotation (KEP-4563), the highest
+// priority first and ties by class. Pods of DaemonSets and static pods need not register ours.
+// Malformed ones and those past the first v1alpha1.MaxEvacuators are reported, in the order of their
+// keys.
 func Evacuators(pod *corev1.Pod) ([]v1alpha1.Evacuator, []Problem) {
 	evacuators, problems := registered(pod)
 	if class, any := ownClass(pod); any && !slices.ContainsFunc(evacuators, func(e v1alpha1.Evacuator) bool { return e.EvacuatorClass == class }) {
@@ -41,8 +41,7 @@ func Evacuators(pod *corev1.Pod) ([]v1alpha1.Evacuator, []Problem) {
 	return evacuators, problems
 }
 
-// ownClass is the class of the evacuator of ours that a pod has by its type. The
-// kubelet makes a mirror pod again that somebody has annotated.
+// ownClass returns the class of our evacuator for the type of the pod.
 func ownClass(pod *corev1.Pod) (class string, any bool) {
 	switch Type(pod) {
 	case v1alpha1.PodTypeDaemonSet:
@@ -82,7 +81,7 @@ func parseEvacuator(class, value string) (v1alpha1.Evacuator, error) {
 		return v1alpha1.Evacuator{}, fmt.Errorf("evacuator class %q: %s", class, faults[0])
 	}
 	digits, role, _ := strings.Cut(value, "/")
-	// ParseUint takes digits only, so neither a sign nor a space slips through.
+	// ParseUint accepts neither a sign nor a space.
 	priority, err := strconv.ParseUint(digits, 10, 32)
 	if err != nil || priority > v1alpha1.MaxEvacuatorPriority {
 		return v1alpha1.Evacuator{}, fmt.Errorf(`priority %q must be an integer from 0 to %d, as in "10000/controller"`,

@@ -9,9 +9,8 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// DrainLabel returns what the drain label of a pod asks for, Drain if it has
-// none. Values are compared without case; another value is left out and
-// reported.
+// DrainLabel returns the behavior in the drain label of a pod, by default Drain. Values are compared
+// without case; unknown values are reported.
 func DrainLabel(pod *corev1.Pod) (v1alpha1.DrainBehavior, []Problem) {
 	value, set := pod.Labels[v1alpha1.DrainLabel]
 	if !set {
@@ -29,9 +28,8 @@ func DrainLabel(pod *corev1.Pod) (v1alpha1.DrainBehavior, []Problem) {
 	}}
 }
 
-// OnUpgrade returns true if the label of a pod asks to leave it on a node that
-// comes back. Values are compared without case; another value than "stay" is left
-// out and reported.
+// OnUpgrade returns true if the label of a pod asks to leave it on a node that comes back. Values
+// are compared without case; values other than "stay" are reported.
 func OnUpgrade(pod *corev1.Pod) (stay bool, problems []Problem) {
 	value, set := pod.Labels[v1alpha1.OnUpgradeLabel]
 	switch {

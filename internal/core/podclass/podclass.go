@@ -15,18 +15,16 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// Problem is a label or annotation of a pod that is left out because it is not
-// understood.
+// Problem is an ignored label or annotation of a pod.
 type Problem struct {
-	// Key is the key of the label or annotation.
+	// Key is that of the label or annotation.
 	Key string
-	// Message names the key, says what is wrong and what would be right.
+	// Message names the key, the error and a valid value.
 	Message string
 }
 
-// Type returns the drain group that a pod belongs to (KEP-4212). A pod is
-// Static if it mirrors one that a kubelet runs from a file, DaemonSet if its
-// controller is a DaemonSet of the group apps, and Default otherwise.
+// Type returns the drain group of a pod (KEP-4212): Static if it mirrors a pod that a kubelet runs
+// from a file, DaemonSet if its controller is a DaemonSet of the group apps, otherwise Default.
 func Type(pod *corev1.Pod) v1alpha1.PodType {
 	if Mirror(pod) {
 		return v1alpha1.PodTypeStatic
@@ -37,16 +35,16 @@ func Type(pod *corev1.Pod) v1alpha1.PodType {
 	return v1alpha1.PodTypeDefault
 }
 
-// Mirror returns true if a pod shows one that a kubelet runs from a file. Anybody may give a
-// pod the annotation. Kubelets must name their Node as its controller, too, and a pod whose
-// controller does not exist by its UID is garbage.
+// Mirror returns true if a pod mirrors one that a kubelet runs from a file. Any user may set the
+// annotation, so the pod must also have a Node as its controller: a pod whose controller does not
+// exist by its UID is garbage-collected.
 func Mirror(pod *corev1.Pod) bool {
 	_, annotated := pod.Annotations[corev1.MirrorPodAnnotationKey]
 	owner := Owner(pod)
 	return annotated && owner != nil && owner.Kind == "Node" && owner.APIVersion == "v1"
 }
 
-// MakeMirror makes a pod what Mirror looks for, on a node with this UID.
+// MakeMirror turns a pod into a mirror pod of a node with this UID.
 func MakeMirror(pod *corev1.Pod, node types.UID) {
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, corev1.MirrorPodAnnotationKey, "hash")
 	controller := true
@@ -61,21 +59,20 @@ func Priority(pod *corev1.Pod) int32 {
 	return *pod.Spec.Priority
 }
 
-// Terminal returns true if a pod is done. A terminal pod is never evacuated and
-// never counted.
+// Terminal returns true if a pod has finished. It is never evacuated or counted.
 func Terminal(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// Ready returns true if a pod says that it serves, whatever else becomes of it.
+// Ready returns true if the condition Ready of a pod is True.
 func Ready(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
 }
 
-// Unscheduled returns the condition in which the scheduler says why a pod is on no node; nil if
-// it does not. The result belongs to the pod and must not be changed.
+// Unscheduled returns the condition in which the scheduler reports why a pod has no node; nil if
+// there is none. It must not be changed.
 func Unscheduled(pod *corev1.Pod) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
@@ -85,14 +82,13 @@ func Unscheduled(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// Owner returns the controller of a pod, nil if it has none. The result belongs
-// to the pod and must not be changed.
+// Owner returns the controller of a pod; nil if it has none. It must not be changed.
 func Owner(pod *corev1.Pod) *metav1.OwnerReference {
 	return metav1.GetControllerOfNoCopy(pod)
 }
 
-// Temporary is the kind of a volume whose data goes with its pod, "emptyDir" or
-// "ephemeral"; empty for all others, and for one in memory, which nobody expects to last.
+// Temporary returns the kind of a volume whose data goes with its pod, "emptyDir" or "ephemeral";
+// empty for all others and for one in memory.
 func Temporary(v *corev1.Volume) string {
 	switch {
 	case v.EmptyDir != nil && v.EmptyDir.Medium != corev1.StorageMediumMemory:

@@ -7,13 +7,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A node out of reach does not report when its pods have stopped, so a Machine that goes
-// does not wait for that (machine-deletion-process, "Special cases").
+// An unreachable node does not confirm that its pods have stopped, so a deletion of its Machine does
+// not wait for that (machine-deletion-process, "Special cases").
 const (
 	// UnreachableGraceSeconds is the grace period of evictions from such a node.
 	UnreachableGraceSeconds int64 = 1
-	// unreachablePatience is for how long after its deletionTimestamp a pod of such a node
-	// is still waited for. More than that has to have passed.
+	// unreachablePatience is the time after its deletionTimestamp for which a pod of such a node is
+	// awaited.
 	unreachablePatience = time.Second + time.Millisecond
 )
 
@@ -24,9 +24,8 @@ func Unreachable(node *corev1.Node) bool {
 	})
 }
 
-// GivenUpTime returns when a Machine no longer waits for a pod because its node cannot
-// confirm that the pod has stopped; zero is never. The deletionTimestamp of a pod is the end
-// of its grace period, not the moment of its deletion.
+// GivenUpTime returns when a Machine no longer waits for a pod because its node cannot confirm that
+// the pod has stopped; zero is never. The deletionTimestamp is the end of the grace period.
 func GivenUpTime(pod *corev1.Pod, node *corev1.Node) time.Time {
 	if pod.DeletionTimestamp == nil || !Unreachable(node) {
 		return time.Time{}

@@ -12,35 +12,35 @@ import (
 )
 
 const (
-	// Limit is how far the clocks may be apart.
+	// Limit is the tolerated difference of the clocks.
 	Limit = 30 * time.Second
-	// Window is how many answers count: the last ones.
+	// Window is the number of last answers that count.
 	Window = 5
-	// Lifetime is how long an answer counts. A manager whose watches run has newer ones.
+	// Lifetime is the time for which an answer counts. A manager with running watches has newer
+	// ones.
 	Lifetime = 15 * time.Minute
-	// leastAnswers is with how many anything is known.
+	// leastAnswers is the number without which nothing is known.
 	leastAnswers = 3
-	// longestAnswer is how long an answer may take that says anything.
+	// longestAnswer is the duration from which an answer is useless.
 	longestAnswer = 10 * time.Second
-	// farthest is how far away a date is at the most: what is farther is no better.
+	// farthest bounds the difference of a date.
 	farthest = 100 * 365 * 24 * time.Hour
-	// resolution is that of an HTTP date, which leaves out the rest of a second.
+	// resolution is that of an HTTP date.
 	resolution = time.Second
-	// margin is by how much the skew has to be below the limit for the clock to be
-	// trusted again, and how much it has to change to be corrected by another amount.
+	// margin is the hysteresis: the skew has to be that far below the limit for the clock to be
+	// trusted again, and to change by that much for another correction.
 	margin = 5 * time.Second
 )
 
 const (
-	// Message says why a skewed clock holds something up, in a status.
+	// Message explains in a status why a skewed clock blocks something.
 	Message = "The clocks of the manager and of the API server differ by more than 30s, or by an unknown amount. " +
 		"Until they agree, nothing that cannot be undone is done because of the time."
-	// Suggestion is what helps then.
 	Suggestion = "See what time it is on the machines of the manager and of the API server, and whether it comes from somewhere: timedatectl"
 )
 
-// Earliest is the earliest time that it may be: now, or the zero time while the clock is
-// skewed. Who compares the end of something with it never takes that for over too early.
+// Earliest returns the earliest possible time: now, or the zero time while the clock is skewed.
+// Compared with it, nothing ends too early.
 func Earliest(now time.Time, skewed bool) time.Time {
 	if skewed {
 		return time.Time{}
@@ -48,25 +48,23 @@ func Earliest(now time.Time, skewed bool) time.Time {
 	return now
 }
 
-// Bounds are how far our clock is ahead of another one, at least and at most; it is
-// behind as far as they are less than 0.
+// Bounds bounds how far our clock is ahead of another one; negative is behind.
 type Bounds struct{ Least, Most time.Duration }
 
-// BoundsOf is what an answer says that was asked for and had at these times of our
-// clock; ok is false if it took too long to say anything, or our clock was set
-// meanwhile.
+// BoundsOf returns the bounds of an answer that was requested and received at these times of our
+// clock; ok is false if it took too long, or our clock was set meanwhile.
 func BoundsOf(sent, received, date time.Time) (b Bounds, ok bool) {
 	took := received.Sub(sent)
 	earliest := min(max(sent.Sub(date), -farthest), farthest)
 	return Bounds{Least: earliest - resolution, Most: earliest + took}, took >= 0 && took <= longestAnswer
 }
 
-// Shift is what is left of bounds when our clock was put forward meanwhile.
+// Shift returns the bounds after our clock was set forward.
 func (b Bounds) Shift(forward time.Duration) Bounds {
 	return Bounds{b.Least + forward, b.Most + forward}
 }
 
-// certain is by how much our clock is certainly ahead.
+// certain returns by how much our clock is certainly ahead.
 func (b Bounds) certain() time.Duration {
 	switch {
 	case b.Least > 0:
@@ -77,8 +75,8 @@ func (b Bounds) certain() time.Duration {
 	return 0
 }
 
-// Median is how far our clock is ahead for certain, by the last answers; known is
-// false if there are too few. Of the two in the middle the larger one counts.
+// Median returns how far our clock is certainly ahead, by the last answers; known is false if there
+// are too few. Of the two in the middle the larger one counts.
 func Median(answers []Bounds) (ahead time.Duration, known bool) {
 	if len(answers) < leastAnswers {
 		return 0, false
@@ -92,9 +90,8 @@ func Median(answers []Bounds) (ahead time.Duration, known bool) {
 	return slices.MaxFunc([]time.Duration{low, high}, func(a, b time.Duration) int { return cmp.Compare(a.Abs(), b.Abs()) }), true
 }
 
-// AtMost is how far our clock may be ahead, by the median of the answers: a second more than
-// it is, or less, if they come fast. Who takes so much off is never ahead of the other
-// clock. Known is false if there are no answers.
+// AtMost returns how far our clock may be ahead, by the median of the answers: subtracting it never
+// yields a time ahead of the other clock. Known is false if there are no answers.
 func AtMost(answers []Bounds) (ahead time.Duration, known bool) {
 	if len(answers) == 0 {
 		return 0, false
@@ -107,17 +104,16 @@ func AtMost(answers []Bounds) (ahead time.Duration, known bool) {
 	return sorted[len(sorted)/2], true
 }
 
-// Verdict is what is thought of our clock. The zero Verdict is that of who knows
-// nothing.
+// Verdict is the state of our clock. The zero Verdict knows nothing.
 type Verdict struct {
-	// Known is true if there are answers enough.
+	// Known is true if there are enough answers.
 	Known bool
-	// Ahead is how far our clock is ahead, if that is too far; 0 if it is not. While
-	// nothing is known it is what was thought last.
+	// Ahead is how far our clock is ahead, if that is too far, otherwise 0. While nothing is known
+	// it keeps its last value.
 	Ahead time.Duration
 }
 
-// Next is the verdict that follows from the last answers.
+// Next returns the verdict that follows from the last answers.
 func (v Verdict) Next(answers []Bounds) Verdict {
 	ahead, known := Median(answers)
 	limit := Limit
@@ -136,14 +132,13 @@ func (v Verdict) Next(answers []Bounds) Verdict {
 	}
 }
 
-// Correct is the time of the API server, as far as our clock is known to be wrong.
-// What is written down is right so also while it is skewed.
+// Correct returns the time of the API server, as far as our clock is known to be wrong.
 func (v Verdict) Correct(now time.Time) time.Time { return now.Add(-v.Ahead) }
 
-// Skewed is true while the clock is not trusted.
+// Skewed returns true while the clock is not trusted.
 func (v Verdict) Skewed() bool { return !v.Known || v.Ahead != 0 }
 
-// String says how far our clock is ahead.
+// String returns how far our clock is ahead.
 func (v Verdict) String() string {
 	switch {
 	case !v.Known:

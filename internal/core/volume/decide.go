@@ -13,33 +13,31 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Snapshot is what is known of the volumes of a node. What is in no map is known
-// not to exist, unless there is a Problem.
+// Snapshot holds what is known of the volumes of a node. Objects in no map do not exist, unless
+// there is a Problem.
 type Snapshot struct {
-	// Node is nil if it is known not to exist. Nothing is attached to it then.
-	Node *corev1.Node
-	// Attachments are those of the node.
+	// Node is nil if it does not exist. Then nothing is attached to it.
+	Node        *corev1.Node
 	Attachments []*storagev1.VolumeAttachment
-	// Ignored are the pods whose volumes nobody waits for.
+	// Ignored are the pods whose volumes are not awaited.
 	Ignored []*corev1.Pod
 	// Claims are at least those of the ignored pods, see Claims.
 	Claims map[types.NamespacedName]*corev1.PersistentVolumeClaim
-	// Volumes are, by name, at least those of the claims, those that the
-	// attachments name, and those of an AttachedName that the node's status has.
+	// Volumes are, by name, at least those of the claims and attachments, and those of an
+	// AttachedName in the node's status.
 	Volumes map[string]*corev1.PersistentVolume
-	// Problem is why claims or volumes could not be read. Nothing is ignored then.
+	// Problem is set if claims or volumes could not be read. Then nothing is ignored.
 	Problem string
 }
 
-// Decision is whether volumes have to be waited for.
+// Decision tells whether volumes are awaited.
 type Decision struct {
-	// Done is true if nothing is attached that matters.
-	Done bool
-	// Message names what is; empty if nothing is.
+	// Done is true if none is.
+	Done    bool
 	Message string
 }
 
-// Decide says whether volumes are still attached to the node that matter.
+// Decide returns whether relevant volumes are still attached to the node.
 func Decide(s Snapshot) Decision {
 	if s.Node == nil {
 		return Decision{Done: true}
@@ -55,18 +53,17 @@ func Decide(s Snapshot) Decision {
 	return Decision{Message: f.message(left)}
 }
 
-// attached is something that is attached to the node.
+// attached is a volume that is attached to the node.
 type attached struct {
-	// volume is the name of the PersistentVolume; empty if it is none.
+	// volume is the name of the PersistentVolume; empty if there is none.
 	volume string
-	// name is what else it is known by: its name in the node's status, or that of
-	// its VolumeAttachment.
+	// name is its name in the node's status, or that of its VolumeAttachment.
 	name string
-	// attachment is nil if only the node's status tells of it.
+	// attachment is nil if only the node's status has it.
 	attachment *storagev1.VolumeAttachment
 }
 
-// key is the same for all that tells of one volume.
+// key is the same for all sources of one volume.
 func (a attached) key() string {
 	if a.volume != "" {
 		return "PersistentVolume/" + a.volume
@@ -74,10 +71,10 @@ func (a attached) key() string {
 	return a.name
 }
 
-// finder finds out which volume is meant.
+// finder identifies volumes.
 type finder struct {
 	Snapshot
-	// attachments are by name, volumes by what the node's status calls them.
+	// attachments are by name, volumes by their name in the node's status.
 	attachments map[string]*storagev1.VolumeAttachment
 	volumes     map[corev1.UniqueVolumeName]*corev1.PersistentVolume
 }
@@ -93,7 +90,7 @@ func newFinder(s Snapshot) finder {
 	}
 	for _, volume := range s.Volumes {
 		for _, name := range AttachedNames(volume) {
-			// Volumes may share a disk; which of them is named must not flap.
+			// Volumes may share a disk; the named one must be stable.
 			if other := f.volumes[name]; other == nil || volume.Name < other.Name {
 				f.volumes[name] = volume
 			}
@@ -102,7 +99,6 @@ func newFinder(s Snapshot) finder {
 	return f
 }
 
-// attached returns all that is attached, by key.
 func (f finder) attached() map[string]attached {
 	all := map[string]attached{}
 	for _, volume := range f.Node.Status.VolumesAttached {
@@ -118,16 +114,15 @@ func (f finder) attached() map[string]attached {
 	return all
 }
 
-// holds reports whether an attachment tells of a volume that may still be
-// attached. Attached is true only after an attach has succeeded and until the
-// detach has; before and in between, whoever attaches the volume keeps the object
-// with a finalizer, because an attach that has not succeeded may have happened.
+// holds reports whether a volume may still be attached. Attached is true only between a successful
+// attach and detach; before and in between the attacher keeps the object with a finalizer, because
+// an attach that has not succeeded may have happened.
 func holds(attachment *storagev1.VolumeAttachment) bool {
 	return attachment.Status.Attached || len(attachment.Finalizers) > 0
 }
 
-// named finds what the node's status tells of. The attachment knows best: it has
-// the name of a volume that was made for a plugin inside Kubernetes, too.
+// named identifies a volume in the node's status. The attachment also has the name of a migrated
+// in-tree volume.
 func (f finder) named(name corev1.UniqueVolumeName) attached {
 	if driver, handle, csi := Handle(name); csi {
 		if attachment, found := f.attachments[attachmentName(driver, handle, f.Node.Name)]; found {
@@ -140,7 +135,7 @@ func (f finder) named(name corev1.UniqueVolumeName) attached {
 	return attached{name: string(name)}
 }
 
-// by finds what an attachment tells of.
+// by identifies the volume of an attachment.
 func (f finder) by(attachment *storagev1.VolumeAttachment) attached {
 	one := attached{name: attachment.Name, attachment: attachment}
 	source := attachment.Spec.Source

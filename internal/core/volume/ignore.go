@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Claims returns the claims of a pod, those of its generic ephemeral volumes, too.
+// Claims returns the claims of a pod, including its generic ephemeral volumes.
 func Claims(pod *corev1.Pod) (claims []types.NamespacedName) {
 	for _, volume := range pod.Spec.Volumes {
 		if name, _ := claimName(pod, volume); name != "" {
@@ -19,8 +19,8 @@ func Claims(pod *corev1.Pod) (claims []types.NamespacedName) {
 	return claims
 }
 
-// claimName is empty if the volume has no claim. A claim that is ephemeral is
-// made for the pod, and belongs to it.
+// claimName returns the claim of a volume; empty if it has none. An ephemeral claim belongs to the
+// pod.
 func claimName(pod *corev1.Pod, volume corev1.Volume) (name string, ephemeral bool) {
 	switch {
 	case volume.PersistentVolumeClaim != nil:
@@ -32,14 +32,11 @@ func claimName(pod *corev1.Pod, volume corev1.Volume) (name string, ephemeral bo
 	}
 }
 
-// used is what the ignored pods have attached to the node.
+// used holds the volumes that the ignored pods have attached to the node.
 type used struct {
-	// volumes are PersistentVolumes.
 	volumes map[string]bool
-	// names are those of the node's status for these, and for volumes that pods
-	// have without one.
-	names map[corev1.UniqueVolumeName]bool
-	// inline are the latter.
+	// names are those in the node's status, also of volumes without a PersistentVolume.
+	names  map[corev1.UniqueVolumeName]bool
 	inline []map[string]any
 }
 
@@ -54,7 +51,7 @@ func (f finder) used() used {
 			}
 		}
 	}
-	// Several volumes may be one disk, which is attached once.
+	// Several volumes may share one disk, which is attached once.
 	for _, volume := range f.Volumes {
 		if slices.ContainsFunc(AttachedNames(volume), func(name corev1.UniqueVolumeName) bool { return u.names[name] }) {
 			u.volumes[volume.Name] = true
@@ -78,8 +75,8 @@ func (u *used) addInline(volume corev1.Volume) {
 	}
 }
 
-// has reports whether an ignored pod uses what is attached. Whoever else uses it
-// does not matter: it is not detached before the ignored pod is gone.
+// has reports whether an ignored pod uses the volume. Other pods do not matter: it is not detached
+// before the ignored pod is gone.
 func (u used) has(_ string, one attached) bool {
 	if one.volume != "" {
 		return u.volumes[one.volume]
@@ -88,8 +85,7 @@ func (u used) has(_ string, one attached) bool {
 	return u.names[name] || slices.ContainsFunc(u.inline, func(volume map[string]any) bool { return tookOver(name, volume) })
 }
 
-// bound returns the volume that the pod has by the claim; nil unless claim and
-// volume both say so.
+// bound returns the volume of a claim of the pod; nil unless claim and volume refer to each other.
 func (f finder) bound(pod *corev1.Pod, name string, ephemeral bool) *corev1.PersistentVolume {
 	claim := f.Claims[types.NamespacedName{Namespace: pod.Namespace, Name: name}]
 	if claim == nil || ephemeral && !metav1.IsControlledBy(claim, pod) {
@@ -105,9 +101,8 @@ func (f finder) bound(pod *corev1.Pod, name string, ephemeral bool) *corev1.Pers
 	return volume
 }
 
-// tookOver reports whether a CSI volume is what became of the volume of a pod
-// that was made for a plugin inside Kubernetes. Either of their names may have
-// more in front, such as the zone.
+// tookOver reports whether a CSI volume is the migrated in-tree volume of a pod. Either name may
+// have a prefix, such as the zone.
 func tookOver(name corev1.UniqueVolumeName, volume map[string]any) bool {
 	driver, handle, csi := Handle(name)
 	return csi && slices.ContainsFunc(plugins, func(p plugin) bool {

@@ -4,10 +4,10 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/nodedrain"
 )
 
-// namedVolumes is how many of a kind the message names.
+// namedVolumes bounds the volumes of a kind that the message names.
 const namedVolumes = 5
 
-// message names what is left, and why it could not be detached.
+// message names the attached volumes, and why they could not be detached.
 func (f finder) message(left map[string]attached) string {
 	var claims, volumes, unknown, attachments []string
 	errors := map[string][]string{}

@@ -16,16 +16,14 @@ const (
 	csiSeparator = "^"
 )
 
-// plugin is one of those inside Kubernetes that attach volumes, or did before
-// their volumes were handed over to a CSI driver.
+// plugin is an in-tree volume plugin that attaches volumes, or did before its migration to CSI.
 type plugin struct {
-	// name comes after kubernetes.io in the names of attached volumes.
+	// name follows kubernetes.io in the names of attached volumes.
 	name string
-	// source is the field of a volume that belongs to the plugin; fields are those
-	// in it that make up the rest of the name.
+	// source is the field of its volumes; fields in it make up the rest of the name.
 	source string
 	fields []string
-	// driver is the CSI driver that has taken over; empty if none has.
+	// driver is the CSI driver after migration; empty if there is none.
 	driver string
 }
 
@@ -42,8 +40,7 @@ var plugins = []plugin{
 	{"vsphere-volume", "vsphereVolume", []string{"volumePath"}, "csi.vsphere.vmware.com"},
 }
 
-// id is the rest of the name of a volume of this plugin; empty if the volume is
-// none of its.
+// id returns the rest of the name of a volume of this plugin; empty for other volumes.
 func (p plugin) id(volume map[string]any) string {
 	source, own, _ := unstructured.NestedMap(volume, p.source)
 	if !own {
@@ -60,8 +57,8 @@ func (p plugin) id(volume map[string]any) string {
 	return strings.Join(parts, ":")
 }
 
-// AttachedNames returns what the status of a node may call a volume while it is
-// attached. It is what volumes are to be indexed by.
+// AttachedNames returns the possible names of an attached volume in the status of a node, by which
+// volumes are indexed.
 func AttachedNames(volume *corev1.PersistentVolume) []corev1.UniqueVolumeName {
 	if csi := volume.Spec.CSI; csi != nil {
 		return []corev1.UniqueVolumeName{csiName(csi.Driver, csi.VolumeHandle)}
@@ -69,29 +66,27 @@ func AttachedNames(volume *corev1.PersistentVolume) []corev1.UniqueVolumeName {
 	return pluginNames(volume.Name, fields(&volume.Spec.PersistentVolumeSource))
 }
 
-// pluginNames are those of a volume of this name that is no CSI volume.
+// pluginNames returns those of a volume that is no CSI volume.
 func pluginNames(name string, source map[string]any) (names []corev1.UniqueVolumeName) {
 	for _, p := range plugins {
 		if id := p.id(source); id != "" {
 			names = append(names, corev1.UniqueVolumeName(pluginPrefix+p.name+"/"+id))
 		}
 	}
-	// FlexVolumes are known by their driver and the name of the volume.
+	// FlexVolumes are named by driver and volume.
 	if driver, found, _ := unstructured.NestedString(source, "flexVolume", "driver"); found {
 		names = append(names, corev1.UniqueVolumeName(driver+"/"+name))
 	}
 	return names
 }
 
-// fields are those of the source of a volume, be it of a PersistentVolume or of a
-// pod: they are alike.
+// fields returns the fields of a volume source, of a PersistentVolume or a pod.
 func fields(source any) map[string]any {
-	// A type of the API can always be converted.
 	converted, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(source)
 	return converted
 }
 
-// Handle reads the name that the status of a node has for a CSI volume.
+// Handle parses the name of a CSI volume in the status of a node.
 func Handle(attached corev1.UniqueVolumeName) (driver, handle string, csi bool) {
 	rest, own := strings.CutPrefix(string(attached), csiPrefix)
 	driver, handle, csi = strings.Cut(rest, csiSeparator)
@@ -105,8 +100,8 @@ func csiName(driver, handle string) corev1.UniqueVolumeName {
 	return corev1.UniqueVolumeName(csiPrefix + driver + csiSeparator + handle)
 }
 
-// attachmentName is how the attach-detach controller names the VolumeAttachment
-// of a CSI volume.
+// attachmentName returns the name of the VolumeAttachment of a CSI volume, as the attach-detach
+// controller names it.
 func attachmentName(driver, handle, node string) string {
 	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(handle+driver+node)))
 }

@@ -6,8 +6,8 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// Sites returns those nodes on which alone a volume can be used, by their names and labels. It
-// returns none for a volume that says nothing of nodes.
+// Sites returns the nodes to which a volume is restricted, by their names and labels; none for a
+// volume without restrictions.
 func Sites(v *corev1.PersistentVolume, nodes []*metav1.PartialObjectMetadata) []*metav1.PartialObjectMetadata {
 	if v.Spec.NodeAffinity == nil || v.Spec.NodeAffinity.Required == nil {
 		return nil
