@@ -37,6 +37,7 @@ type Subject struct {
 	labels   labels.Set
 }
 
+// SubjectOf reads a pod.
 func SubjectOf(pod *corev1.Pod) Subject {
 	depth, _ := Depth(podclass.Type(pod))
 	return Subject{depth: depth, priority: podclass.Priority(pod), labels: pod.Labels}

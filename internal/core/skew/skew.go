@@ -36,6 +36,7 @@ const (
 	// Message explains in a status why a skewed clock blocks something.
 	Message = "The clocks of the manager and of the API server differ by more than 30s, or by an unknown amount. " +
 		"Until they agree, nothing that cannot be undone is done because of the time."
+	// Suggestion belongs to Message.
 	Suggestion = "See what time it is on the machines of the manager and of the API server, and whether it comes from somewhere: timedatectl"
 )
 
