@@ -22,49 +22,43 @@ import (
 )
 
 const (
-	// relist is how often the folder is listed if nothing happens, as the kubelet does:
-	// also where the kernel tells of no changes.
+	// relist is how often the folder is listed without events, as the kubelet does.
 	relist = 20 * time.Second
-	// pause is the least time between two passes.
-	pause = 50 * time.Millisecond
-	// rounds bounds how often a pass begins anew after it has moved something.
-	rounds = 8
-	// callWithin bounds requests to the API server.
+	pause  = 50 * time.Millisecond
+	// rounds limits how often a pass is repeated after a move.
+	rounds     = 8
 	callWithin = 10 * time.Second
 )
 
-// Manifests is the folder with the manifests of static pods.
+// Manifests is the folder of static pod manifests.
 type Manifests interface {
-	// List reads it. What cannot be read says why.
 	List() core.Folder
-	// Hold puts a manifest aside, Restore one back or out of the way.
+	// Hold puts a manifest aside; Restore puts one back or out of the way.
 	Hold(core.Move) error
 	Restore(core.Move) error
 }
 
-// Records is where the agent writes down what it is going to do.
+// Records stores what the agent is about to do.
 type Records interface {
-	// Load reads them. With an error they are empty, and what they were is kept elsewhere.
+	// Load returns an empty journal with an error; the content is kept elsewhere.
 	Load() (core.Journal, error)
-	// Store returns when they are on disk.
+	// Store returns when the journal is on disk.
 	Store(core.Journal) error
-	// Clear removes what has no entries.
+	// Clear removes a journal without entries.
 	Clear() error
 }
 
-// Options are what an agent needs.
+// Options of an agent.
 type Options struct {
 	Self      core.Self
 	Manifests Manifests
 	Records   Records
 	Client    client.WithWatch
-	// Shutdown holds up shutdowns; nil leaves them alone.
-	Shutdown *shutdown.Loop
-	// ControlPlane is how pods of the control plane are treated.
+	// Shutdown delays shutdowns; nil disables that.
+	Shutdown     *shutdown.Loop
 	ControlPlane ControlPlane
-	// Emit publishes events.
-	Emit func(...event.Event)
-	Log  logr.Logger
+	Emit         func(...event.Event)
+	Log          logr.Logger
 }
 
 // Agent is the agent of a node.
@@ -76,18 +70,17 @@ type Agent struct {
 	lastPass atomic.Int64
 	metrics  *metrics
 	signs    signs
-	// uptime is that of the kernel.
-	uptime func() time.Duration
+	uptime   func() time.Duration
 
-	// What one goroutine alone uses.
-	journal  core.Journal
-	unstored bool // the journal is not on disk as it is here
-	failures map[string]string
-	servers  map[string]core.APIServer // by their Leases
-	saw      string                    // the trouble that was logged last
+	// Fields of the one goroutine of Run.
+	journal     core.Journal
+	unstored    bool // the journal is not on disk as it is here
+	failures    map[string]string
+	servers     map[string]core.APIServer // by their Leases
+	lastTrouble string                    // the trouble that was logged last
 }
 
-// New is an agent that has yet to run.
+// New returns an agent that does not run yet.
 func New(o Options) *Agent {
 	a := &Agent{Options: o, wake: make(chan struct{}, 1), uptime: kernelUptime, signs: signs{matters: make(chan struct{}, 1)}, failures: map[string]string{}, metrics: newMetrics()}
 	if a.Shutdown != nil {
@@ -96,15 +89,12 @@ func New(o Options) *Agent {
 	return a
 }
 
-// BootID is the boot of the kernel.
-//
-// Errors: it cannot be read.
+// BootID returns the boot ID of the kernel. It fails if that cannot be read.
 func BootID() (string, error) {
 	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(text)), err
 }
 
-// poke has the agent look again soon.
 func (a *Agent) poke() {
 	select {
 	case a.wake <- struct{}{}:
@@ -112,14 +102,13 @@ func (a *Agent) poke() {
 	}
 }
 
-// Run works until the context ends. What is put aside then stays there.
-//
-// Errors: none of what can pass by itself.
+// Run works until the context ends. Manifests that are put aside stay there. Temporary problems are
+// no errors.
 func (a *Agent) Run(ctx context.Context) error {
 	var err error
 	if a.journal, err = a.Records.Load(); err != nil {
 		a.metrics.journalErrors.Inc()
-		a.Log.Error(err, "The journal is made again from the files that are put aside")
+		a.Log.Error(err, "Restored the journal from the files that are put aside")
 	}
 	a.feeds.start(ctx, a)
 	var beside sync.WaitGroup
@@ -133,7 +122,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	watch, err := inotify.Start(ctx, a.poke)
 	if err != nil {
-		a.trouble(fmt.Errorf("%w; %s is listed every %s instead", err, a.Self.Dir, relist))
+		a.logTrouble(fmt.Errorf("%w; %s is listed every %s instead", err, a.Self.Dir, relist))
 	}
 	watch.Follow(a.Self.Dir)
 	for ctx.Err() == nil {
@@ -146,7 +135,6 @@ func (a *Agent) Run(ctx context.Context) error {
 	return nil
 }
 
-// await returns after a time, when the context ends, or if there is something new.
 func (a *Agent) await(ctx context.Context, d time.Duration, news bool) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -161,8 +149,7 @@ func (a *Agent) await(ctx context.Context, d time.Duration, news bool) {
 	}
 }
 
-// pass observes, decides, records and acts until there is nothing left to move, and
-// reports.
+// pass observes, decides, records and acts until nothing is left to move, and reports.
 func (a *Agent) pass(ctx context.Context) (again time.Duration) {
 	failed := false
 	for range rounds {
@@ -185,7 +172,7 @@ func (a *Agent) pass(ctx context.Context) (again time.Duration) {
 	return pause
 }
 
-// decide asks the API server itself if that is what a decision needs.
+// decide repeats a decision on a live snapshot if it needs that.
 func (a *Agent) decide(ctx context.Context) (core.Snapshot, core.Decision) {
 	s := a.observe(ctx)
 	d := core.Decide(s)
@@ -193,14 +180,14 @@ func (a *Agent) decide(ctx context.Context) (core.Snapshot, core.Decision) {
 		return s, d
 	}
 	live, err := a.observeLive(ctx, s)
-	a.trouble(err)
+	a.logTrouble(err)
 	if err != nil {
 		return s, d
 	}
 	return live, core.Decide(live)
 }
 
-// record writes the journal. What is not on disk is tried again in each pass.
+// record writes the journal. A failed write is retried in each pass.
 func (a *Agent) record(d core.Decision) {
 	if d.Journal != nil {
 		a.metrics.held(a.journal, *d.Journal)
@@ -215,14 +202,14 @@ func (a *Agent) record(d core.Decision) {
 	}
 	if err := store(); err != nil {
 		a.metrics.journalErrors.Inc()
-		a.trouble(err)
+		a.logTrouble(err)
 		return
 	}
 	a.unstored = false
 }
 
-// act renames. What is not written down is not put aside; what is to come back does so all
-// the same. It returns false if anything fails, which is told.
+// act renames files. A manifest is not put aside unless that is recorded, but always restored. It
+// returns false after an error, which is reported.
 func (a *Agent) act(moves []core.Move) bool {
 	a.failures = map[string]string{}
 	for _, m := range moves {
@@ -238,7 +225,7 @@ func (a *Agent) act(moves []core.Move) bool {
 		}
 		if err != nil {
 			a.failures[m.File] = err.Error()
-			a.trouble(fmt.Errorf("rename %s to %s: %w", m.From, m.To, err))
+			a.logTrouble(fmt.Errorf("rename %s to %s: %w", m.From, m.To, err))
 			continue
 		}
 		a.Log.Info("Renamed a manifest", "from", m.From, "to", m.To)
@@ -247,11 +234,11 @@ func (a *Agent) act(moves []core.Move) bool {
 	return len(a.failures) == 0
 }
 
-// trouble is logged when it changes.
-func (a *Agent) trouble(err error) {
-	if err == nil || err.Error() == a.saw {
+// logTrouble logs an error when it changes.
+func (a *Agent) logTrouble(err error) {
+	if err == nil || err.Error() == a.lastTrouble {
 		return
 	}
-	a.saw = err.Error()
-	a.Log.Error(err, "This is tried again")
+	a.lastTrouble = err.Error()
+	a.Log.Error(err, "Retrying")
 }

@@ -20,35 +20,34 @@ import (
 	core "ebbtide.dev/ebbtide/internal/core/nodeagent"
 )
 
-// askAfter is how often the API is asked for a sign of life while parts of the control
-// plane are away.
+// askAfter is the interval of API requests while parts of the control plane are away.
 const askAfter = 10 * time.Second
 
-// ControlPlane is how an agent treats pods of the control plane.
+// ControlPlane configures the treatment of control plane pods.
 type ControlPlane struct {
-	// Terminate is true if it may take them down, and Host if it runs as a unit of its host.
+	// Terminate allows to take them down. Host is true if the agent runs outside of a pod.
 	Terminate, Host bool
-	// RestoreAfter is for how long no API server may answer while they are away.
+	// RestoreAfter is how long no API server may respond while they are away.
 	RestoreAfter time.Duration
-	// Hostname is that of the host, Address the host in the URL of the API, and Namespace
-	// that of Ebbtide.
+	// Hostname is that of the host, Address the host of the API URL, Namespace that of Ebbtide.
 	Hostname, Address, Namespace string
 }
 
-// may is true if they could ever be taken down: only then is anything of it watched.
+// may reports whether they can be taken down at all. Otherwise nothing of the control plane is
+// watched.
 func (c ControlPlane) may() bool { return c.Terminate && c.Host }
 
-// signs are the signs of life of the API, by the clock of the kernel.
+// signs are the responses of the API by the clock of the kernel.
 type signs struct {
-	// asks is true while an answer matters, and began since when it does.
+	// asks is true while a response matters, since began.
 	asks            atomic.Bool
 	matters         chan struct{} // has something as soon as it does
 	began, answered atomic.Int64
-	// proved is true when the Lease of an API server was seen to change.
+	// proved is true once the Lease of an API server was seen to change.
 	proved atomic.Bool
 }
 
-// kernelUptime is the time since the kernel began, in which it may have slept; 0 if nobody knows.
+// kernelUptime includes time in which the machine slept; 0 if unknown.
 func kernelUptime() time.Duration {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
@@ -57,8 +56,8 @@ func kernelUptime() time.Duration {
 	return time.Duration(now.Nano())
 }
 
-// heard notes whether an API server has answered. One that refuses is there; one that has
-// lost its etcd, or a proxy in front of none, is not.
+// heard notes whether an API server responds. One that refuses does; one without etcd, or a proxy
+// without one, does not.
 func (a *Agent) heard(err error) {
 	var status apierrors.APIStatus
 	if err != nil && (!errors.As(err, &status) || status.Status().Code < 400 || status.Status().Code >= 500) {
@@ -70,7 +69,7 @@ func (a *Agent) heard(err error) {
 	}
 }
 
-// listen asks the API for a sign of life while that matters.
+// listen requests a sign of life from the API while that matters.
 func (a *Agent) listen(ctx context.Context) {
 	ticker := time.NewTicker(askAfter)
 	defer ticker.Stop()
@@ -87,19 +86,17 @@ func (a *Agent) listen(ctx context.Context) {
 	}
 }
 
-// ask reads the Node, for which the API server has to ask its etcd.
+// ask reads the Node, for which the API server needs etcd.
 func (a *Agent) ask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
 	a.heard(a.Client.Get(ctx, client.ObjectKey{Name: a.Self.Node}, &corev1.Node{}))
 }
 
-// observeControlPlane is what the watches have shown of the control plane, and for how long
-// no API server has answered, if anything of it is away.
 func (a *Agent) observeControlPlane(s *core.Snapshot) {
 	o := &a.ControlPlane
 	if away := partsAway(*s); away != a.signs.asks.Load() {
-		// Nobody has asked before, so nobody knows of any silence.
+		// Without earlier requests no silence is known.
 		a.signs.began.Store(int64(a.uptime()))
 		a.signs.asks.Store(away)
 		select {
@@ -121,7 +118,6 @@ func (a *Agent) observeControlPlane(s *core.Snapshot) {
 	})
 }
 
-// partsAway is true if a part of the control plane is away.
 func partsAway(s core.Snapshot) bool {
 	for i := range s.Journal.Manifests {
 		if s.Journal.Manifests[i].ControlPlane {
@@ -137,8 +133,8 @@ func partsAway(s core.Snapshot) bool {
 	return false
 }
 
-// show adds the control plane to a snapshot. That a Lease was renewed is believed when the
-// agent has seen it change.
+// show adds the control plane to a snapshot. A Lease counts as renewed once the agent has seen it
+// change.
 func (a *Agent) show(s *core.Snapshot, seen host.Seen) {
 	c := &s.ControlPlane
 	c.Known, c.Etcd, c.Claim, c.Servers = true, seen.Members, seen.Claim, nil
@@ -161,14 +157,12 @@ func (a *Agent) show(s *core.Snapshot, seen host.Seen) {
 	a.servers = servers
 }
 
-// followControlPlane watches what pods of the control plane depend on.
 func (f *feeds) followControlPlane(ctx context.Context, a *Agent) {
 	if !a.ControlPlane.may() {
 		return
 	}
 	leases := func() client.ObjectList { return &coordinationv1.LeaseList{} }
-	// Leases change all the time; they are looked at with everything else, but for the first
-	// time, for which pods that have to go may wait.
+	// Leases change all the time, so only their first state wakes the agent.
 	f.servers = follow(ctx, a.Client, topic{
 		object: &coordinationv1.Lease{}, list: leases, namespace: metav1.NamespaceSystem, labels: host.Of(),
 	}, func() {
@@ -184,8 +178,8 @@ func (f *feeds) followControlPlane(ctx context.Context, a *Agent) {
 	}, a.poke)
 }
 
-// claim does what was decided about the claim on the control plane. It returns true if it
-// was, so that everything is to be decided again.
+// claim changes the claim on the control plane, and returns true if everything must be decided
+// again.
 func (a *Agent) claim(ctx context.Context, claim core.Claim) bool {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
@@ -201,11 +195,11 @@ func (a *Agent) claim(ctx context.Context, claim core.Claim) bool {
 	if err == nil {
 		a.Log.Info("Changed the claim on the control plane", "taken", claim == core.ClaimTake)
 	}
-	a.trouble(unlessBehind(err))
+	a.logTrouble(unlessBehind(err))
 	return err == nil
 }
 
-// heartbeat renews the Lease of an agent that has no pod, as long as it works.
+// heartbeat renews the Lease of an agent outside of a pod while it works.
 func (a *Agent) heartbeat(ctx context.Context) {
 	heartbeat := host.Heartbeat{Client: a.Client, Namespace: a.ControlPlane.Namespace, Name: maintenance.AgentLease(a.Self.Node)}
 	for {
@@ -228,6 +222,6 @@ func (a *Agent) renew(ctx context.Context, heartbeat *host.Heartbeat, node *core
 	err := heartbeat.Renew(ctx, node)
 	a.heard(err)
 	if err != nil && ctx.Err() == nil {
-		a.Log.V(1).Info("The Lease of the agent is not renewed; this is tried again", "error", err.Error())
+		a.Log.V(1).Info("Retrying to renew the Lease of the agent", "reason", err.Error())
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// topic is what is watched: the objects of a kind with a field of a value.
+// topic selects the watched objects: a kind and the value of a field.
 type topic struct {
 	object       client.Object
 	list         func() client.ObjectList
@@ -24,15 +24,14 @@ type topic struct {
 	labels       labels.Selector // instead of a field
 }
 
-// feed is what a watch has shown.
+// feed is the current state of a watch.
 type feed struct {
 	store toolscache.Store
 	watch toolscache.Controller
 	end   context.CancelFunc
 }
 
-// follow watches a topic until the context ends or the feed is ended, and calls changed
-// with everything new.
+// follow watches a topic until the context or the feed ends, and calls changed for every event.
 func follow(ctx context.Context, c client.WithWatch, t topic, changed func()) *feed {
 	options := func(raw metav1.ListOptions) *client.ListOptions {
 		if t.labels != nil {
@@ -73,10 +72,10 @@ func withoutManagedFields(object any) (any, error) {
 	return object, nil
 }
 
-// known is true when the feed has shown all that there is.
+// known reports whether the feed has listed everything.
 func (f *feed) known() bool { return f.watch.HasSynced() }
 
-// objects are those of a feed, which must not be changed.
+// objects must not be changed.
 func objects[T client.Object](f *feed) []T {
 	var all []T
 	for _, object := range f.store.List() {
@@ -87,7 +86,6 @@ func objects[T client.Object](f *feed) []T {
 	return all
 }
 
-// only is the object of a feed that has at most one; false if there is none.
 func only[T client.Object](f *feed) (one T, found bool) {
 	all := objects[T](f)
 	if len(all) == 0 {

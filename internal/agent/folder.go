@@ -21,21 +21,20 @@ import (
 )
 
 const (
-	// maxNames is how many entries of the folder are read. A node has a hundred pods.
+	// maxNames limits the entries of the folder. A node has about a hundred pods.
 	maxNames = 4096
-	// maxManifest is how much of a file is read: the API takes no larger pods.
+	// maxManifest limits a file: the API accepts no larger pods.
 	maxManifest = 2 << 20
-	// maxRead is how much is read of all files that have changed, in one pass.
+	// maxRead limits the changed content that one pass reads.
 	maxRead = 64 << 20
 )
 
-// Folder is the kubelet's folder with manifests.
+// Folder is the manifest folder of the kubelet.
 type Folder struct {
 	path  string
 	calls disk.Caller
-	// read are files by name, which are read again when they change.
-	read map[string]readFile
-	// probed is the folder that was tried, and fault what came of it.
+	read  map[string]readFile
+	// probed is the tested folder, fault the result.
 	probed     unix.Stat_t
 	probeFault error
 }
@@ -45,10 +44,10 @@ type readFile struct {
 	file core.File
 }
 
-// NewFolder is the folder at a path, which need not exist.
+// NewFolder returns the folder at a path, which need not exist.
 func NewFolder(path string) *Folder { return &Folder{path: path, calls: disk.Kernel{}} }
 
-// List reads the folder, as far as it is bearable. What cannot be read says why.
+// List reads the folder within limits. What cannot be read has a fault.
 func (f *Folder) List() core.Folder {
 	var stat unix.Stat_t
 	switch err := unix.Stat(f.path, &stat); {
@@ -91,7 +90,6 @@ func unreadable(message string) core.Folder {
 	return core.Folder{Fault: v1alpha1.StaticPodUnreadable, Message: message}
 }
 
-// names are those of manifests and of our own files.
 func (f *Folder) names() (names []string, err error) {
 	dir, err := os.Open(f.path)
 	if err != nil {
@@ -117,7 +115,7 @@ func (f *Folder) names() (names []string, err error) {
 	}
 }
 
-// file reads a file, unless it is known as it is.
+// file reads a file unless it is unchanged.
 func (f *Folder) file(name string, left int) readFile {
 	one := readFile{file: core.File{Name: name}}
 	fault := func(err error) readFile {
@@ -129,8 +127,7 @@ func (f *Folder) file(name string, left int) readFile {
 	if err := unix.Lstat(path, &link); err != nil {
 		return fault(err)
 	}
-	// What is behind the name is looked at before it is opened: to open a device does
-	// something, and to open a pipe may never end.
+	// Only then is it opened: opening a device has effects, and opening a pipe may block forever.
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fault(err)
@@ -164,14 +161,12 @@ func (f *Folder) file(name string, left int) readFile {
 	return one
 }
 
-// tooMuch is the fault of a file that is read in a later pass.
 const tooMuch = "too much has changed at once; it is read in the next pass"
 
 func later(a, b unix.Timespec) time.Time {
 	return time.Unix(0, max(a.Nano(), b.Nano())).UTC()
 }
 
-// readAll reads the regular file that a descriptor stands for.
 func readAll(fd int) ([]byte, error) {
 	file, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -187,8 +182,8 @@ func readAll(fd int) ([]byte, error) {
 
 const probeName = ".ebbtide-probe"
 
-// probe tries whether files can be made and renamed, once for a folder that does not
-// change, and as long as they cannot.
+// probe tests whether files can be created and renamed, until that works, and again when the folder
+// changes.
 func (f *Folder) probe(stat unix.Stat_t) error {
 	readOnly := unix.Access(f.path, unix.W_OK)
 	if readOnly == nil && f.probeFault == nil && f.probed.Ino == stat.Ino && f.probed.Dev == stat.Dev {
@@ -216,15 +211,12 @@ func (f *Folder) tryRename() error {
 	return os.Remove(to)
 }
 
-// Hold puts a manifest aside. What is in its place is replaced if the move says so.
-//
-// Errors: in the words of the kernel. The manifest is where it was, or aside; nowhere else.
+// Hold puts a manifest aside, and replaces what is in its place if the move says so. After an error
+// the manifest is at one of both places.
 func (f *Folder) Hold(m core.Move) error { return f.rename(m) }
 
-// Restore puts a manifest back, or one that was put aside out of the way. Nothing is ever
-// replaced.
-//
-// Errors: as those of Hold.
+// Restore puts a manifest back, or out of the way, and never replaces a file. Its errors are like
+// those of Hold.
 func (f *Folder) Restore(m core.Move) error {
 	m.Over = false
 	return f.rename(m)

@@ -17,10 +17,8 @@ import (
 	core "ebbtide.dev/ebbtide/internal/core/nodeagent"
 )
 
-// readyWithin is how long ago the last pass may be of an agent that is ready.
 const readyWithin = 30 * time.Second
 
-// metrics are what Prometheus is told.
 type metrics struct {
 	registry      *prometheus.Registry
 	pods          *prometheus.GaugeVec
@@ -53,7 +51,7 @@ func (m *metrics) count(pods []v1alpha1.StaticPod) {
 	}
 }
 
-// held counts the pods that are gone by a journal and were not by the one before.
+// held counts pods that are gone since the previous journal.
 func (m *metrics) held(before, after core.Journal) {
 	since := map[string]time.Time{}
 	for i := range before.Manifests {
@@ -69,9 +67,8 @@ func (m *metrics) held(before, after core.Journal) {
 	}
 }
 
-// Serve answers /healthz, /readyz and /metrics until the context ends.
-//
-// Errors: the address is none, or taken.
+// Serve answers /healthz, /readyz and /metrics until the context ends. It fails if the address is
+// invalid or in use.
 func (a *Agent) Serve(ctx context.Context, address string) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -88,13 +85,12 @@ func (a *Agent) Serve(ctx context.Context, address string) error {
 	}()
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			a.Log.Error(err, "Nobody is told any more how the agent is")
+			a.Log.Error(err, "Stopped serving health checks and metrics")
 		}
 	}()
 	return nil
 }
 
-// works is true if the last pass was a moment ago.
 func (a *Agent) works() bool {
 	last := a.lastPass.Load()
 	return last != 0 && time.Since(time.Unix(0, last)) <= readyWithin

@@ -10,21 +10,18 @@ import (
 	core "ebbtide.dev/ebbtide/internal/core/nodeagent"
 )
 
-// maxJournal is more than any journal of ours has.
 const maxJournal = 4 << 20
 
-// Journal is the agent's, in a folder of its own.
+// Journal is the agent's journal in a folder of its own.
 type Journal struct{ file disk.File }
 
-// NewJournal is the journal in a folder, which is made with the first entry.
+// NewJournal returns the journal in a folder, which is created with the first entry.
 func NewJournal(dir string) *Journal {
 	return &Journal{file: disk.File{Dir: dir, Name: "journal.json", Max: maxJournal}}
 }
 
-// Load reads the journal; none is an empty one.
-//
-// Errors: it cannot be read. Then it is empty, and what was there is journal.json.bad, if
-// that can be: it is known from the folder of the manifests, too.
+// Load reads the journal; a missing one is empty. An unreadable one is renamed to journal.json.bad,
+// and an empty one is returned with the error.
 func (j *Journal) Load() (core.Journal, error) {
 	data, err := j.file.Read()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -39,12 +36,9 @@ func (j *Journal) Load() (core.Journal, error) {
 	return core.Journal{}, j.file.Reject(err)
 }
 
-// Store writes the journal, and returns when it is on disk.
-//
-// Errors: in the words of the kernel. The journal is the one before, or this one.
+// Store writes the journal, and returns when it is on disk. After an error there is the old journal
+// or this one.
 func (j *Journal) Store(known core.Journal) error { return j.file.Write(known.Text()) }
 
 // Clear removes a journal without entries.
-//
-// Errors: in the words of the kernel.
 func (j *Journal) Clear() error { return j.file.Remove() }

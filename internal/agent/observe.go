@@ -22,8 +22,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// maxFollowed bounds the Evacuations that are watched at once, and the maintenances that
-// are asked for a reason.
+// maxFollowed limits the watched Evacuations and the maintenances that are read.
 const (
 	maxFollowed = 256
 	maxHolders  = 8
@@ -33,13 +32,12 @@ const (
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=nodeagents;evacuations,verbs=list;watch
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=list;watch,namespace=kube-node-lease
 
-// feeds are the watches of an agent: of its node, its pods, the Lease of its kubelet, its
-// own object and, one by one, the Evacuations of pods that have to leave.
+// feeds are the watches of an agent: its node, pods, kubelet Lease and NodeAgent, and the
+// Evacuations of pods that must leave.
 type feeds struct {
 	node, pods, lease, agent *feed
 	evacuations              map[types.NamespacedName]*feed
-	// Of the control plane: its API servers, the members of etcd, and the claim; nil if no
-	// pod of it can be taken down.
+	// Feeds of the control plane; nil if no pod of it can be taken down.
 	servers, members, claim *feed
 }
 
@@ -60,7 +58,7 @@ func (f *feeds) start(ctx context.Context, a *Agent) {
 	f.agent = follow(ctx, a.Client, topic{
 		object: &v1alpha1.NodeAgent{}, list: func() client.ObjectList { return &v1alpha1.NodeAgentList{} }, field: metav1.ObjectNameField, value: node,
 	}, a.poke)
-	// That the kubelet is there is news once.
+	// The first renewal matters, later ones do not.
 	var seen sync.Once
 	f.lease = follow(ctx, a.Client, topic{
 		object: &coordinationv1.Lease{}, list: func() client.ObjectList { return &coordinationv1.LeaseList{} },
@@ -69,7 +67,7 @@ func (f *feeds) start(ctx context.Context, a *Agent) {
 	f.followControlPlane(ctx, a)
 }
 
-// observe reads the folder, and what the watches have shown. What they have not is unknown.
+// observe reads the folder and the feeds. What they have not shown is unknown.
 func (a *Agent) observe(ctx context.Context) core.Snapshot {
 	s := core.Snapshot{
 		Now: time.Now(), Self: a.Self, Folder: a.Manifests.List(), Journal: a.journal, Failures: a.failures,
@@ -81,7 +79,7 @@ func (a *Agent) observe(ctx context.Context) core.Snapshot {
 	}
 	node, found := only[*corev1.Node](f.node)
 	if !found {
-		a.trouble(fmt.Errorf("there is no Node %s: nothing is done until there is. If this node has another name, set --node-name", a.Self.Node))
+		a.logTrouble(fmt.Errorf("there is no Node %s: nothing is done until there is. If this node has another name, set --node-name", a.Self.Node))
 		return s
 	}
 	s.Node, s.Pods = node, objects[*corev1.Pod](f.pods)
@@ -98,7 +96,7 @@ func (a *Agent) observe(ctx context.Context) core.Snapshot {
 	return s
 }
 
-// followEvacuations watches those of static pods that the Node names, and of no others.
+// followEvacuations watches only those of static pods that the Node lists.
 func (a *Agent) followEvacuations(ctx context.Context, s core.Snapshot) {
 	targets, err := cordon.Suppressed(s.Node)
 	wanted := map[types.NamespacedName]bool{}
@@ -127,8 +125,8 @@ func (a *Agent) followEvacuations(ctx context.Context, s core.Snapshot) {
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances,verbs=get
 
-// observeLive asks the API server itself for what a cache may be wrong about, and for the
-// maintenances by their names, of which only words depend.
+// observeLive reads from the API server what a cache may show wrongly, and the maintenances for
+// messages.
 func (a *Agent) observeLive(ctx context.Context, s core.Snapshot) (core.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()

@@ -20,7 +20,7 @@ import (
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=nodeagents/status;evacuations/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=nodes/status,verbs=patch
 
-// report tells the API of what has changed. What is refused is told in a later pass.
+// report writes what has changed to the API. A failed write is retried in a later pass.
 func (a *Agent) report(ctx context.Context, s core.Snapshot, d core.Decision) {
 	a.metrics.count(d.Status.StaticPods)
 	if s.Node == nil {
@@ -28,20 +28,20 @@ func (a *Agent) report(ctx context.Context, s core.Snapshot, d core.Decision) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
-	condition := a.tellShutdown(s, &d.Status)
-	a.trouble(unlessBehind(a.writeAgent(ctx, s, d.Status)))
+	condition := a.addShutdown(s, &d.Status)
+	a.logTrouble(unlessBehind(a.writeAgent(ctx, s, d.Status)))
 	if condition != nil {
-		a.trouble(kube.PublishConditions(ctx, a.Client, s.Node, kube.Conditions{Set: []corev1.NodeCondition{*condition}}))
+		a.logTrouble(kube.PublishConditions(ctx, a.Client, s.Node, kube.Conditions{Set: []corev1.NodeCondition{*condition}}))
 	}
 	for _, progress := range d.Evacuations {
 		_, err := kube.WriteEvacuationStatus(ctx, a.Client, progress.Evacuation, progress.Status)
-		a.trouble(unlessBehind(err))
+		a.logTrouble(unlessBehind(err))
 	}
 }
 
-// tellShutdown adds what is known of the shutdown of the node, and returns what the Node is
-// to say of it. Before anything is known, what the NodeAgent says stays.
-func (a *Agent) tellShutdown(s core.Snapshot, status *v1alpha1.NodeAgentStatus) *corev1.NodeCondition {
+// addShutdown adds the shutdown to the status, and returns the condition for the Node. Until it is
+// known, the status stays.
+func (a *Agent) addShutdown(s core.Snapshot, status *v1alpha1.NodeAgentStatus) *corev1.NodeCondition {
 	if a.Shutdown == nil {
 		return nil
 	}
@@ -53,10 +53,10 @@ func (a *Agent) tellShutdown(s core.Snapshot, status *v1alpha1.NodeAgentStatus) 
 	return d.NodeCondition
 }
 
-// neighbour is what the loop of shutdowns knows of an agent.
+// neighbour is the agent as the shutdown loop sees it.
 type neighbour struct{ a *Agent }
 
-// NodeAndPods returns what the watches of the agent have shown; nil is unknown.
+// NodeAndPods returns what the feeds have shown; nil is unknown.
 func (n neighbour) NodeAndPods() (*corev1.Node, []*corev1.Pod) {
 	f := &n.a.feeds
 	if !f.node.known() || !f.pods.known() {
@@ -66,11 +66,10 @@ func (n neighbour) NodeAndPods() (*corev1.Node, []*corev1.Pod) {
 	return node, objects[*corev1.Pod](f.pods)
 }
 
-// ReportSoon has the agent report soon.
+// ReportSoon wakes the agent.
 func (n neighbour) ReportSoon() { n.a.poke() }
 
-// unlessBehind leaves out what comes of watches that have yet to show what they were told:
-// the next pass comes with that.
+// unlessBehind drops stale writes: the next pass comes when the watches catch up.
 func unlessBehind(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) {
 		return nil
@@ -78,7 +77,7 @@ func unlessBehind(err error) error {
 	return err
 }
 
-// writeAgent writes the NodeAgent, which ends with its Node.
+// writeAgent writes the NodeAgent, which the Node owns.
 func (a *Agent) writeAgent(ctx context.Context, s core.Snapshot, status v1alpha1.NodeAgentStatus) error {
 	known := s.Agent
 	if known == nil {

@@ -12,10 +12,9 @@ import (
 	core "ebbtide.dev/ebbtide/internal/core/nodeagent"
 )
 
-// Restore puts every manifest of a folder back that is put aside, whatever the API says,
-// and tells of each. It is for nodes whose agent does not come back.
-//
-// Errors: there is no such folder, or some manifests could not be put back.
+// Restore restores every manifest of a folder regardless of the API, and prints each. It is for
+// nodes whose agent does not return. It fails if the folder does not exist or a manifest could not
+// be restored.
 func Restore(path string, tell func(line string)) error {
 	f := NewFolder(path)
 	list := f.List()

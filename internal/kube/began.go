@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Began remembers when it was first asked. The zero value is ready, and safe for concurrent use.
+// Began records the time of its first use. The zero value is ready, and safe for concurrent use.
 type Began struct {
 	once sync.Once
 	at   time.Time
 }
 
-// Left returns how much of a time is left that has begun when this was first called.
+// Left returns the rest of a duration that started with the first call.
 func (b *Began) Left(now time.Time, of time.Duration) time.Duration {
 	b.once.Do(func() { b.at = now })
 	return max(of-now.Sub(b.at), 0)

@@ -9,18 +9,17 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// requestTimeout is how long a request of the manager may take. It is longer than any webhook
-// that the API server calls may take, which is 30 seconds.
+// requestTimeout is longer than the timeout of any webhook, 30 seconds.
 const requestTimeout = 35 * time.Second
 
-// Bound ends every request by the config after requestTimeout, unless it is a watch.
+// Bound ends every request by the config after requestTimeout, except watches.
 func Bound(config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })
 }
 
 type bounded struct{ next http.RoundTripper }
 
-// RoundTrip is an http.RoundTripper.
+// RoundTrip implements http.RoundTripper.
 func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.URL.Query().Get("watch") == "true" {
 		return b.next.RoundTrip(request)
@@ -35,14 +34,13 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// boundedBody is read before the time is over.
 type boundedBody struct {
 	io.ReadCloser
 
 	cancel context.CancelFunc
 }
 
-// Close is an io.Closer.
+// Close implements io.Closer.
 func (b boundedBody) Close() error {
 	defer b.cancel()
 	return b.ReadCloser.Close()

@@ -17,9 +17,8 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// CacheOptions is what the manager keeps in memory of any cluster: objects
-// stripped to what a decision reads, and nothing with its managed fields. What a
-// decision reads must survive StripPod, StripNode and their like.
+// CacheOptions keeps objects of any cluster stripped to what decisions read. What a decision reads
+// must survive StripPod, StripNode and the like.
 func CacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
@@ -40,16 +39,15 @@ func CacheOptions() cache.Options {
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=drain-lock-mutex,verbs=list;watch,namespace=release
 
-// ManagerCacheOptions is CacheOptions for the manager's own cluster. Of Leases it
-// has the mutex of drains, in Ebbtide's namespace, and no other; of EndpointSlices
-// OwnSlices.
+// ManagerCacheOptions is CacheOptions for the local cluster, with the drain lock mutex as the only
+// Lease and OwnSlices as the only EndpointSlices.
 func ManagerCacheOptions(namespace string) cache.Options {
 	options := CacheOptions()
 	options.ByObject[&coordinationv1.Lease{}] = cache.ByObject{
 		Namespaces: map[string]cache.Config{namespace: {}},
 		Field:      fields.OneTermEqualSelector(metav1.ObjectNameField, v1alpha1.DrainLockMutex),
 	}
-	// By object it would have to be served, or there would be no cache.
+	// As an entry by object it would have to be served.
 	options.DefaultTransform = stripUnnamed
 	options.ByObject[&discoveryv1.EndpointSlice{}] = cache.ByObject{
 		Transform: transform(StripEndpointSlice), Label: labels.SelectorFromSet(OwnSlices),
@@ -57,8 +55,8 @@ func ManagerCacheOptions(namespace string) cache.Options {
 	return options
 }
 
-// stripUnnamed strips kinds that have no entry of their own. Those that owners of namespaces
-// make lose the annotations that no decision reads.
+// stripUnnamed strips all other kinds. Kinds that namespace owners create lose the annotations that
+// no decision reads.
 func stripUnnamed(object any) (any, error) {
 	switch typed := object.(type) {
 	case *lifecyclev1alpha1.Eviction:
@@ -74,8 +72,8 @@ func stripUnnamed(object any) (any, error) {
 	return cache.TransformStripManagedFields()(object)
 }
 
-// WorkloadKinds are the kinds that the deletion of Machines reads of the cluster
-// that their nodes are in. Its cache needs these and no others.
+// WorkloadKinds are the only kinds that the deletion of Machines reads in the cluster of their
+// Nodes.
 func WorkloadKinds() []client.Object {
 	return []client.Object{
 		&corev1.Node{}, &corev1.Pod{}, &corev1.Namespace{}, &appsv1.DaemonSet{}, &policyv1.PodDisruptionBudget{},
@@ -83,8 +81,7 @@ func WorkloadKinds() []client.Object {
 	}
 }
 
-// transform leaves everything but a T alone, such as the tombstone of a
-// deletion that the watch has missed.
+// transform leaves everything but a T alone, such as tombstones.
 func transform[T any](strip func(T) T) func(any) (any, error) {
 	return func(object any) (any, error) {
 		if typed, ok := object.(T); ok {

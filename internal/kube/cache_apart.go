@@ -16,18 +16,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// apart is the cache of the manager in two. Controllers begin when the first one has read all of
-// its kinds. A kind of the second one that can never be read holds up those that read it.
+// apart splits the cache of the manager in two. Controllers start when the first has synced. A kind
+// of the second that cannot be read blocks only its readers.
 type apart struct {
 	cache.Cache
 	others cache.Cache
 	scheme *runtime.Scheme
-	// needed are the kinds of the first one.
 	needed map[schema.GroupVersionKind]bool
 }
 
-// NewCacheApart has a manager keep kinds apart that not all of it needs. Of one cache,
-// controller-runtime waits for all kinds before anything begins.
+// NewCacheApart keeps kinds apart that not all parts need: controller-runtime waits for all kinds
+// of one cache.
 func NewCacheApart(needed func(schema.GroupResource) bool) cache.NewCacheFunc {
 	return func(config *rest.Config, options cache.Options) (cache.Cache, error) {
 		first, err := cache.New(config, options)
@@ -47,7 +46,6 @@ func NewCacheApart(needed func(schema.GroupResource) bool) cache.NewCacheFunc {
 	}
 }
 
-// of is the cache of an object or list.
 func (a *apart) of(object runtime.Object) (cache.Cache, error) {
 	kind, err := apiutil.GVKForObject(object, a.scheme)
 	if err != nil {
@@ -64,7 +62,7 @@ func (a *apart) ofKind(kind schema.GroupVersionKind) cache.Cache {
 	return a.others
 }
 
-// Start is a manager.Runnable.
+// Start implements manager.Runnable.
 func (a *apart) Start(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return a.Cache.Start(ctx) })
@@ -75,7 +73,7 @@ func (a *apart) Start(ctx context.Context) error {
 	return nil
 }
 
-// Get is a client.Reader's.
+// Get implements client.Reader.
 func (a *apart) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 	c, err := a.of(object)
 	if err != nil {
@@ -84,7 +82,7 @@ func (a *apart) Get(ctx context.Context, key client.ObjectKey, object client.Obj
 	return c.Get(ctx, key, object, options...)
 }
 
-// List is a client.Reader's.
+// List implements client.Reader.
 func (a *apart) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	c, err := a.of(list)
 	if err != nil {
@@ -93,7 +91,7 @@ func (a *apart) List(ctx context.Context, list client.ObjectList, options ...cli
 	return c.List(ctx, list, options...)
 }
 
-// GetInformer is a cache.Informers'.
+// GetInformer implements cache.Informers.
 func (a *apart) GetInformer(ctx context.Context, object client.Object, options ...cache.InformerGetOption) (cache.Informer, error) {
 	c, err := a.of(object)
 	if err != nil {
@@ -102,12 +100,12 @@ func (a *apart) GetInformer(ctx context.Context, object client.Object, options .
 	return c.GetInformer(ctx, object, options...)
 }
 
-// GetInformerForKind is a cache.Informers'.
+// GetInformerForKind implements cache.Informers.
 func (a *apart) GetInformerForKind(ctx context.Context, kind schema.GroupVersionKind, options ...cache.InformerGetOption) (cache.Informer, error) {
 	return a.ofKind(kind).GetInformerForKind(ctx, kind, options...)
 }
 
-// RemoveInformer is a cache.Informers'.
+// RemoveInformer implements cache.Informers.
 func (a *apart) RemoveInformer(ctx context.Context, object client.Object) error {
 	c, err := a.of(object)
 	if err != nil {
@@ -116,7 +114,7 @@ func (a *apart) RemoveInformer(ctx context.Context, object client.Object) error 
 	return c.RemoveInformer(ctx, object)
 }
 
-// IndexField is a client.FieldIndexer's.
+// IndexField implements client.FieldIndexer.
 func (a *apart) IndexField(ctx context.Context, object client.Object, field string, extract client.IndexerFunc) error {
 	c, err := a.of(object)
 	if err != nil {

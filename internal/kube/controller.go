@@ -13,19 +13,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// firstRetry and longestRetry bound the back-off of a controller that fails, unless
-// it has its own. The default of controller-runtime grows to a quarter of an hour.
+// firstRetry and longestRetry bound the default back-off. That of controller-runtime grows to a
+// quarter of an hour.
 const firstRetry, longestRetry = 5 * time.Millisecond, time.Minute
 
-// Controller is what a controller does, and whose requests may hang without holding up others.
+// Controller configures a controller whose hanging requests do not block others.
 type Controller[R comparable] struct {
 	Reconciler reconcile.TypedReconciler[R]
-	// Share is what an item takes its workers from, such as its namespace; see newShares. If
-	// it is nil, each item has a share of its own.
+	// Share returns the share of an item, such as its namespace; see newShares. If nil, each item
+	// has its own.
 	Share func(R) string
-	// Limit is how many workers a share has at most.
+	// Limit is the number of workers of a share.
 	Limit int
-	// RateLimiter spaces out retries. Defaults to one from 5 ms to a minute.
+	// RateLimiter spaces retries. Defaults to one from 5 ms to a minute.
 	RateLimiter workqueue.TypedRateLimiter[R]
 	// Timeout ends a reconciliation whose requests hang; 0 is never.
 	Timeout time.Duration
@@ -38,7 +38,6 @@ func ByNamespace(reconciler reconcile.Reconciler, limit int) Controller[reconcil
 	}
 }
 
-// options are those of controller-runtime. Every controller of the manager is made of them.
 func (c Controller[R]) options() controller.TypedOptions[R] {
 	options := controller.TypedOptions[R]{
 		Reconciler: c.Reconciler, MaxConcurrentReconciles: places, RateLimiter: c.RateLimiter, ReconciliationTimeout: c.Timeout,
@@ -54,9 +53,8 @@ func (c Controller[R]) options() controller.TypedOptions[R] {
 	return options
 }
 
-// AddController has the manager run a controller on what its sources lead to.
-//
-// Errors: a source cannot be watched, or the name is taken.
+// AddController adds a controller with its sources to the manager. It fails if a source cannot be
+// watched or the name is taken.
 func AddController[R comparable](mgr manager.Manager, name string, of Controller[R], sources []source.TypedSource[R]) error {
 	c, err := controller.NewTyped(name, mgr, of.options())
 	if err != nil {
@@ -65,10 +63,8 @@ func AddController[R comparable](mgr manager.Manager, name string, of Controller
 	return follow(c, name, sources)
 }
 
-// RunController runs a controller on what its sources lead to until the context ends. It
-// may run again under the same name when it has ended.
-//
-// Errors: a source cannot be watched.
+// RunController runs a controller until the context ends. It may run again under the same name
+// afterwards. It fails if a source cannot be watched.
 func RunController[R comparable](
 	ctx context.Context, mgr manager.Manager, name string, of Controller[R], sources []source.TypedSource[R],
 ) error {

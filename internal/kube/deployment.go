@@ -12,9 +12,8 @@ import (
 
 // +kubebuilder:rbac:groups=apps,resources=deployments;replicasets,verbs=list;watch
 
-// DeploymentOf returns the Deployment that a pod belongs to by way of its
-// ReplicaSet; nil if it belongs to none. The object is the cache's own and must
-// not be changed.
+// DeploymentOf returns the Deployment that controls a pod through its ReplicaSet, or nil. It
+// belongs to the cache and must not be changed.
 func DeploymentOf(ctx context.Context, c client.Reader, pod *corev1.Pod) (*appsv1.Deployment, error) {
 	set := &appsv1.ReplicaSet{}
 	if found, err := controllerOf(ctx, c, pod, "ReplicaSet", set); !found {
@@ -27,8 +26,8 @@ func DeploymentOf(ctx context.Context, c client.Reader, pod *corev1.Pod) (*appsv
 	return deployment, nil
 }
 
-// controllerOf reads the controller of an object into owner if it is of the kind
-// of apps/v1. It is not found either if it bears the name only.
+// controllerOf reads the controller of an object if it is of the kind of apps/v1 and has the right
+// UID.
 func controllerOf(ctx context.Context, c client.Reader, object client.Object, kind string, owner client.Object) (bool, error) {
 	ref := metav1.GetControllerOfNoCopy(object)
 	if ref == nil || ref.Kind != kind || ref.APIVersion != appsv1.SchemeGroupVersion.String() {

@@ -13,9 +13,8 @@ import (
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations/status,verbs=patch
 
-// WriteEvacuationStatus writes the whole status of an Evacuation under the
-// version that it was read at, because the controller, evacuators and instigators
-// all write to the object, and returns it as it is stored then.
+// WriteEvacuationStatus writes the whole status of an Evacuation under the version that was read,
+// as controller, evacuators and instigators all write to it. It returns the stored object.
 func WriteEvacuationStatus(
 	ctx context.Context, c client.Client, e *v1alpha1.Evacuation, status v1alpha1.EvacuationStatus,
 ) (*v1alpha1.Evacuation, error) {
@@ -36,8 +35,7 @@ func EvacuationPod(object client.Object) []string {
 	return []string{string(e.Spec.PodRef.UID)}
 }
 
-// EvacuationNode extracts EvacuationNodeField; those that only others asked for are in
-// no index.
+// EvacuationNode extracts EvacuationNodeField, only for those of NodeMaintenances.
 func EvacuationNode(object client.Object) []string {
 	node := object.GetAnnotations()[v1alpha1.NodeAnnotation]
 	if node == "" || !controllerutil.ContainsFinalizer(object, v1alpha1.NodeMaintenanceInstigator) {
@@ -49,8 +47,7 @@ func EvacuationNode(object client.Object) []string {
 // NoEviction is a name that no Eviction has.
 const NoEviction = "-"
 
-// EvacuationTurn extracts EvacuationTurnField; those that our responders do not ask for are
-// in no index.
+// EvacuationTurn extracts EvacuationTurnField, only for those of our responders.
 func EvacuationTurn(object client.Object) []string {
 	if !controllerutil.ContainsFinalizer(object, v1alpha1.LifecycleInstigator) {
 		return nil

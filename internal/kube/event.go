@@ -10,8 +10,8 @@ import (
 
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Emitter returns what publishes events through a recorder, each on the object
-// that it is about. Call it when the write that makes them true has succeeded.
+// Emitter returns a function that publishes events on their objects. Call it after the write that
+// makes them true.
 func Emitter(recorder events.EventRecorder) func(...event.Event) {
 	return func(happened ...event.Event) {
 		for i := range happened {
@@ -21,11 +21,10 @@ func Emitter(recorder events.EventRecorder) func(...event.Event) {
 	}
 }
 
-// maxNote is how many bytes the events API takes as a note; it refuses longer ones.
+// maxNote is the limit of the events API.
 const maxNote = 1024
 
-// note is a message that the events API takes: one that is too long is cut and
-// ends in an ellipsis.
+// note cuts a message that is too long, with an ellipsis.
 func note(message string) string {
 	const ellipsis = "…"
 	if len(message) <= maxNote {

@@ -18,15 +18,12 @@ import (
 
 // Evictor evicts pods through the eviction subresource.
 type Evictor struct {
-	client rest.Interface
-	// annotations are those of every Eviction.
+	client      rest.Interface
 	annotations map[string]string
 }
 
-// NewEvictor returns an Evictor for the cluster of the config, on an HTTP client that
-// bounds the time of a request.
-//
-// Errors: the config is invalid.
+// NewEvictor returns an Evictor for the cluster of the config, on an HTTP client that bounds
+// requests. It fails if the config is invalid.
 func NewEvictor(config *rest.Config, httpClient *http.Client) (*Evictor, error) {
 	policy, err := policyclient.NewForConfigAndClient(config, httpClient)
 	if err != nil {
@@ -35,8 +32,8 @@ func NewEvictor(config *rest.Config, httpClient *http.Client) (*Evictor, error) 
 	return &Evictor{client: policy.RESTClient()}, nil
 }
 
-// ForMachines returns an Evictor whose evictions say that they are made for
-// Machines, so that they wait for the evacuators of a pod.
+// ForMachines returns an Evictor whose evictions are marked as made for Machines, so that they wait
+// for evacuators.
 func (e *Evictor) ForMachines() *Evictor {
 	return &Evictor{client: e.client, annotations: map[string]string{v1alpha1.MachineDrainAnnotation: "true"}}
 }

@@ -13,8 +13,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// RequestNode extracts RequestNodeField: those that were withdrawn, and those of others, are
-// in no index.
+// RequestNode extracts RequestNodeField, without requests that were withdrawn or belong to others.
 func RequestNode(object client.Object) []string {
 	request, ok := object.(*lifecyclev1alpha1.EvictionRequest)
 	if !ok || request.Spec.Requester != v1alpha1.NodeMaintenanceRequester || request.Spec.Target.Pod == nil ||
@@ -37,8 +36,8 @@ func EvictionPod(object client.Object) []string {
 	return []string{string(e.Spec.Target.Pod.UID)}
 }
 
-// Requested returns the EvictionRequest of a name for the pod with this UID, whoever's it is,
-// and the Evictions of the pod, as the cache has them; nil is that there is no request.
+// Requested returns the EvictionRequest of a name for the pod with this UID, or nil, and the
+// Evictions of the pod, from the cache.
 func Requested(
 	ctx context.Context, reader client.Reader, key client.ObjectKey, pod types.UID,
 ) (*lifecyclev1alpha1.EvictionRequest, []*lifecyclev1alpha1.Eviction, error) {

@@ -8,17 +8,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// AddFinalizer adds a finalizer under the resource version of the object and
-// returns the object as it is stored then. It writes nothing if the finalizer
-// is there. A conflict means that the object has changed since it was read.
+// AddFinalizer adds a finalizer under the resource version of the object, unless it is there, and
+// returns the stored object.
 func AddFinalizer[T client.Object](ctx context.Context, c client.Client, object T, finalizer string) (T, error) {
 	return patchFinalizers(ctx, c, object, func(changed client.Object) bool {
 		return controllerutil.AddFinalizer(changed, finalizer)
 	})
 }
 
-// RemoveFinalizer removes finalizers under the resource version of the object
-// and leaves all others. An object that is gone already is no error.
+// RemoveFinalizer removes finalizers under the resource version of the object. An object that is
+// gone is no error.
 func RemoveFinalizer[T client.Object](ctx context.Context, c client.Client, object T, finalizers ...string) (T, error) {
 	removed, err := patchFinalizers(ctx, c, object, func(changed client.Object) bool {
 		before := len(changed.GetFinalizers())

@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Find reads an object from a cache and, if it is not there, from the API server, and
-// reports whether it exists: a cache that is behind knows nothing of what is new.
+// Find reads an object from the cache or else from the API server, and reports whether it exists:
+// the cache may be behind.
 func Find(ctx context.Context, cached, live client.Reader, key client.ObjectKey, object client.Object) (found bool, err error) {
 	err = cached.Get(ctx, key, object)
 	if apierrors.IsNotFound(err) {

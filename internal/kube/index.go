@@ -16,72 +16,64 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// The field indexes that the shells read by.
+// Field indexes.
 const (
 	// PodNodeField finds the pods of a node.
 	PodNodeField = "spec.nodeName"
-	// PodHeldNodeField finds the pods that a scheduling gate holds back from a node.
+	// PodHeldNodeField finds the pods that a scheduling gate keeps from a node.
 	PodHeldNodeField = "ebbtide.dev/held-node"
-	// OwnerField finds what a controller of the group apps owns, by its UID: the
-	// pods of a ReplicaSet, the ReplicaSets of a Deployment.
+	// OwnerField finds what a controller of group apps owns by its UID.
 	OwnerField = "ebbtide.dev/owner"
-	// PodSurgeField finds the pods that carry an annotation of the surge
-	// evacuator, by the UID of the Deployment that it names.
+	// PodSurgeField finds the pods with a surge annotation by the UID of the Deployment.
 	PodSurgeField = "ebbtide.dev/surging"
 
-	// EvacuationPodField finds the Evacuations of a pod, by its UID.
+	// EvacuationPodField finds the Evacuations of a pod by UID.
 	EvacuationPodField = "spec.podRef.uid"
-	// EvacuationNodeField finds the Evacuations on a node that a NodeMaintenance
-	// asked for.
+	// EvacuationNodeField finds the Evacuations that NodeMaintenances requested on a node.
 	EvacuationNodeField = "ebbtide.dev/node"
-	// EvacuationTurnField finds the Evacuations that our responders to Evictions ask for,
-	// by the name of the Eviction; NoEviction is that of those who name none.
+	// EvacuationTurnField finds the Evacuations requested by our responders by the name of the
+	// Eviction, or by NoEviction.
 	EvacuationTurnField = "ebbtide.dev/eviction-turn"
 
-	// RequestNodeField finds the EvictionRequests by which NodeMaintenances ask pods to leave
-	// a node, and EvictionPodField the Evictions of a pod, by its UID. They are only there
-	// while the API server serves both kinds.
+	// RequestNodeField finds the EvictionRequests of NodeMaintenances by node, EvictionPodField the
+	// Evictions of a pod by UID. Both exist only while the kinds are served.
 	RequestNodeField = "ebbtide.dev/node"
 	EvictionPodField = "spec.target.pod.uid"
 
-	// RecordBudgetField finds the DrainRecords that ask for the lock of a budget or
-	// remember it, by the budget's namespace/name.
+	// RecordBudgetField finds the DrainRecords that request or remember the lock of a budget by
+	// namespace/name.
 	RecordBudgetField = "ebbtide.dev/budget"
 	// LockNodeField finds the PodDisruptionBudgets that the drain of a node has locked.
 	LockNodeField = "ebbtide.dev/lock-node"
 
-	// NodeProviderField finds the nodes of a provider ID.
+	// NodeProviderField finds Nodes by provider ID.
 	NodeProviderField = "spec.providerID"
 	// AttachmentNodeField finds the VolumeAttachments of a node.
 	AttachmentNodeField = "spec.nodeName"
-	// VolumeHandleField finds the PersistentVolumes of a CSI volume, by VolumeHandle.
+	// VolumeHandleField finds PersistentVolumes by VolumeHandle.
 	VolumeHandleField = "spec.csi.volumeHandle"
 
 	// MachineClusterField finds the Machines of a Cluster of their namespace.
 	MachineClusterField = "spec.clusterName"
-	// MachineProviderField finds the Machines of a provider ID.
+	// MachineProviderField finds Machines by provider ID.
 	MachineProviderField = "spec.providerID"
-	// MachineNodeField finds the Machines whose Node has a name.
+	// MachineNodeField finds Machines by the name of their Node.
 	MachineNodeField = "status.nodeRef.name"
-	// MachineRefField finds the Machines that name an object of their namespace as
-	// their infrastructure or bootstrap config, by RefKey.
+	// MachineRefField finds the Machines that name an infrastructure or bootstrap object, by
+	// RefKey.
 	MachineRefField = "ebbtide.dev/ref"
-	// ClusterRefField finds the Clusters that name an object of their namespace as
-	// their control plane, by RefKey.
+	// ClusterRefField finds the Clusters that name a control plane object, by RefKey.
 	ClusterRefField = "ebbtide.dev/control-plane-ref"
 )
 
-// index is one field index of a kind.
 type index struct {
 	object  client.Object
 	field   string
 	extract client.IndexerFunc
 }
 
-// IndexFields adds the field indexes that the shells read by. Call it before
-// the cache starts.
-//
-// Errors: an index exists already, or the cache cannot be set up.
+// IndexFields adds the field indexes of all shells. Call it before the cache starts. It fails if an
+// index exists already or the cache cannot be set up.
 func IndexFields(ctx context.Context, indexer client.FieldIndexer) error {
 	return addIndexes(ctx, indexer, []index{
 		{&corev1.Pod{}, PodNodeField, PodNode},
@@ -97,10 +89,8 @@ func IndexFields(ctx context.Context, indexer client.FieldIndexer) error {
 	})
 }
 
-// IndexMachines adds the field indexes that the shells of Machines and Clusters read
-// by beside those of IndexFields. Call it before the cache starts.
-//
-// Errors: an index exists already, or the cache cannot be set up.
+// IndexMachines adds the further field indexes for Machines and Clusters. Call it before the cache
+// starts. Its errors are those of IndexFields.
 func IndexMachines(ctx context.Context, indexer client.FieldIndexer) error {
 	return addIndexes(ctx, indexer, append(workloadIndexes(), []index{
 		{&v1alpha1.Machine{}, MachineClusterField, ofMachine(func(m *v1alpha1.Machine) string { return m.Spec.ClusterName })},
@@ -111,10 +101,8 @@ func IndexMachines(ctx context.Context, indexer client.FieldIndexer) error {
 	}...))
 }
 
-// IndexWorkload adds the field indexes of WorkloadKinds only. Call it before the
-// cache starts.
-//
-// Errors: an index exists already, or the cache cannot be set up.
+// IndexWorkload adds the field indexes of WorkloadKinds. Call it before the cache starts. Its
+// errors are those of IndexFields.
 func IndexWorkload(ctx context.Context, indexer client.FieldIndexer) error {
 	return addIndexes(ctx, indexer, append(workloadIndexes(), index{&corev1.Pod{}, PodNodeField, PodNode}))
 }
@@ -136,7 +124,7 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer, indexes []inde
 	return nil
 }
 
-// PodNode extracts PodNodeField; a pod without a node is in no index.
+// PodNode extracts PodNodeField.
 func PodNode(object client.Object) []string {
 	pod, ok := object.(*corev1.Pod)
 	if !ok || pod.Spec.NodeName == "" {
@@ -157,7 +145,7 @@ func PodHeldNode(object client.Object) []string {
 	return nil
 }
 
-// PodSurge extracts PodSurgeField; other pods are in no index.
+// PodSurge extracts PodSurgeField.
 func PodSurge(object client.Object) []string {
 	var deployments []string
 	for _, key := range []string{v1alpha1.SurgeAnnotation, v1alpha1.SurgeReplacementAnnotation} {
@@ -183,9 +171,8 @@ func Owner(object client.Object) []string {
 	return []string{string(owner.UID)}
 }
 
-// PinnedNode is the node that a pod of a DaemonSet is made for: the one that it
-// runs on, or the one that its node affinity names. It is empty for a pod that
-// is made for none.
+// PinnedNode returns the node of a DaemonSet pod, by spec.nodeName or its node affinity, or an
+// empty string.
 func PinnedNode(pod *corev1.Pod) string {
 	if pod.Spec.NodeName != "" {
 		return pod.Spec.NodeName

@@ -33,8 +33,7 @@ func RecordBudgets(object client.Object) []string {
 	return keys.UnsortedList()
 }
 
-// LockNode extracts LockNodeField. Whether the lock is what it looks like is for core
-// to say.
+// LockNode extracts LockNodeField. Core decides whether the lock is valid.
 func LockNode(object client.Object) []string {
 	budget, ok := object.(*policyv1.PodDisruptionBudget)
 	if !ok || budget.Annotations[v1alpha1.LockAnnotation] == "" {
@@ -43,7 +42,7 @@ func LockNode(object client.Object) []string {
 	var lock struct {
 		Holder string `json:"holder"`
 	}
-	// What nobody can read is no drain's.
+	// An unreadable lock is not of a drain.
 	_ = json.Unmarshal([]byte(budget.Annotations[v1alpha1.LockAnnotation]), &lock)
 	parts := strings.Split(lock.Holder, "/")
 	if len(parts) != 3 {

@@ -9,7 +9,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// NodeProvider extracts NodeProviderField; a node without one is in no index.
+// NodeProvider extracts NodeProviderField.
 func NodeProvider(object client.Object) []string {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -27,7 +27,7 @@ func AttachmentNode(object client.Object) []string {
 	return unlessEmpty(attachment.Spec.NodeName)
 }
 
-// VolumeHandles extracts VolumeHandleField; a volume that is not of CSI is in no index.
+// VolumeHandles extracts VolumeHandleField.
 func VolumeHandles(object client.Object) []string {
 	volume, ok := object.(*corev1.PersistentVolume)
 	if !ok || volume.Spec.CSI == nil {
@@ -36,10 +36,9 @@ func VolumeHandles(object client.Object) []string {
 	return []string{VolumeHandle(volume.Spec.CSI.Driver, volume.Spec.CSI.VolumeHandle)}
 }
 
-// VolumeHandle identifies a CSI volume as the names of attached volumes do.
+// VolumeHandle identifies a CSI volume like the names of attached volumes.
 func VolumeHandle(driver, handle string) string { return driver + "^" + handle }
 
-// ofMachine extracts one text of a Machine.
 func ofMachine(text func(*v1alpha1.Machine) string) client.IndexerFunc {
 	return func(object client.Object) []string {
 		machine, ok := object.(*v1alpha1.Machine)
@@ -83,7 +82,7 @@ func refKey(ref v1alpha1.ObjectReference) string {
 	return RefKey(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), ref.Name)
 }
 
-// RefKey identifies an object of a namespace, whatever version it is read in.
+// RefKey identifies an object of a namespace in any version.
 func RefKey(kind schema.GroupKind, name string) string { return kind.String() + "/" + name }
 
 func unlessEmpty(text string) []string {

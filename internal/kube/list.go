@@ -1,6 +1,6 @@
 package kube
 
-// Pointers returns pointers to the items of a list, which keeps them.
+// Pointers returns pointers to the items of a list.
 func Pointers[T any](items []T) []*T {
 	all := make([]*T, len(items))
 	for i := range items {

@@ -11,18 +11,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// livePage is how many objects are in memory whole: each may be as large as the API server
-// stores any.
+// livePage limits the unstripped objects in memory.
 const livePage = 20
 
-// Live returns a reader of the API server that lists by pages, and keeps of pods and budgets
-// what caches keep, and of unstructured objects no annotations. It is not for a cache, which
-// has no pages.
+// Live returns a reader of the API server that lists by pages and strips pods and budgets like
+// caches, and annotations of unstructured objects. It is not for a cache, which has no pages.
 func Live(reader client.Reader) client.Reader { return live{reader} }
 
 type live struct{ client.Reader }
 
-// Get is that of a client.Reader.
+// Get implements client.Reader.
 func (l live) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 	err := l.Reader.Get(ctx, key, object, options...)
 	if err == nil {
@@ -31,7 +29,7 @@ func (l live) Get(ctx context.Context, key client.ObjectKey, object client.Objec
 	return err
 }
 
-// List is that of a client.Reader. All pages are of the same moment.
+// List implements client.Reader. All pages are of the same revision.
 func (l live) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	var all []runtime.Object
 	for next := ""; ; {
@@ -41,7 +39,7 @@ func (l live) List(ctx context.Context, list client.ObjectList, options ...clien
 			return err
 		}
 		err := apimeta.EachListItem(page, func(object runtime.Object) error {
-			// A page would stay in memory with what is kept, if that were a part of it.
+			// Otherwise the kept object would keep its page in memory.
 			one := object.DeepCopyObject()
 			stripLive(one)
 			all = append(all, one)

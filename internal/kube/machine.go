@@ -9,9 +9,8 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// WriteMachineStatus writes the whole status of a Machine under the version that
-// it was read at, because whoever implements a hook writes conditions of its own
-// there, and returns the Machine as it is stored then.
+// WriteMachineStatus writes the whole status of a Machine under the version that was read, because
+// implementers of hooks write conditions, too. It returns the stored Machine.
 func WriteMachineStatus(
 	ctx context.Context, c client.Client, machine *v1alpha1.Machine, status v1alpha1.MachineStatus,
 ) (*v1alpha1.Machine, error) {

@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Register adds a collector and returns it, or the one that is registered
-// already: a process may run several managers in turn.
+// Register adds a collector, or returns the registered one: a process may run several managers in
+// turn.
 func Register[C prometheus.Collector](registry prometheus.Registerer, collector C) C {
 	var already prometheus.AlreadyRegisteredError
 	if err := registry.Register(collector); errors.As(err, &already) {

@@ -14,28 +14,24 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// Hold is how a maintenance holds a node. The zero value gives the node back.
+// Hold is how a maintenance holds a node. The zero value releases the node.
 type Hold struct {
-	// Unschedulable is spec.unschedulable.
 	Unschedulable bool
-	// Ledger is the value of v1alpha1.CordonAnnotation; empty is none.
+	// Ledger is the value of v1alpha1.CordonAnnotation, if any.
 	Ledger string
-	// DrainTargets is the value of v1alpha1.DrainTargetsAnnotation; empty is none, and no
+	// DrainTargets is the value of v1alpha1.DrainTargetsAnnotation, if any; with it comes
 	// v1alpha1.DaemonSetDrainLabel.
 	DrainTargets string
-	// Suppress is whether v1alpha1.DaemonSetTaint is there.
+	// Suppress adds v1alpha1.DaemonSetTaint.
 	Suppress bool
-	// HandedOverBy is the value of v1alpha1.HandedOverByAnnotation; empty is none, and no
+	// HandedOverBy is the value of v1alpha1.HandedOverByAnnotation, if any; with it comes
 	// v1alpha1.HandedOverLabel.
 	HandedOverBy string
-	// Protection are annotations by which autoscalers leave the node alone: their values by
-	// key, nil is none. Those that it does not have stay as they are.
+	// Protection holds annotations for autoscalers; a nil value removes one.
 	Protection map[string]*string
 }
 
-// Cordon sets or lifts the hold on a node in one write under the resource version
-// that the node was read at: there is no moment at which a part of it is there
-// without the others.
+// Cordon sets or removes the hold on a node in one write under the resource version that was read.
 func Cordon(ctx context.Context, c client.Client, node *corev1.Node, hold Hold) error {
 	changed := node.DeepCopy()
 	changed.Spec.Unschedulable = hold.Unschedulable
@@ -54,15 +50,14 @@ func Cordon(ctx context.Context, c client.Client, node *corev1.Node, hold Hold) 
 	return c.Patch(ctx, changed, Change(node))
 }
 
-// MakeUnschedulable keeps new pods off a node under the resource version that it
-// was read at, and leaves the ledger of maintenances alone.
+// MakeUnschedulable sets spec.unschedulable under the resource version that was read, and leaves
+// the ledger of maintenances alone.
 func MakeUnschedulable(ctx context.Context, c client.Client, node *corev1.Node) error {
 	changed := node.DeepCopy()
 	changed.Spec.Unschedulable = true
 	return c.Patch(ctx, changed, Change(node))
 }
 
-// annotate sets an annotation; an empty value removes it.
 func annotate(node *corev1.Node, key, value string) {
 	if value == "" {
 		delete(node.Annotations, key)
@@ -74,7 +69,6 @@ func annotate(node *corev1.Node, key, value string) {
 	node.Annotations[key] = value
 }
 
-// label sets or removes a label of ours.
 func label(node *corev1.Node, key string, wanted bool) {
 	if !wanted {
 		delete(node.Labels, key)
@@ -83,8 +77,7 @@ func label(node *corev1.Node, key string, wanted bool) {
 	metav1.SetMetaDataLabel(&node.ObjectMeta, key, "true")
 }
 
-// suppress sets or removes our taint. One of the same key and another effect is
-// somebody else's.
+// suppress sets or removes our taint. One with another effect is not ours.
 func suppress(node *corev1.Node, wanted bool) {
 	ours := func(taint corev1.Taint) bool {
 		return taint.Key == v1alpha1.DaemonSetTaint && taint.Effect == corev1.TaintEffectNoSchedule
@@ -97,17 +90,16 @@ func suppress(node *corev1.Node, wanted bool) {
 	}
 }
 
-// Conditions are what is published of a node.
+// Conditions are the node conditions to write.
 type Conditions struct {
 	Set     []corev1.NodeCondition
 	Removed []corev1.NodeConditionType
-	// Pinned is true if they are only right for the node as it was read.
+	// Pinned is true if they are only valid for the node as it was read.
 	Pinned bool
 }
 
-// PublishConditions writes and removes node conditions with one strategic merge
-// patch, so that those of others, the kubelet's above all, stay untouched. If they are
-// pinned, that is refused if the node has changed since it was read.
+// PublishConditions writes and removes node conditions with one strategic merge patch that leaves
+// those of others alone. Pinned ones are refused if the node has changed.
 func PublishConditions(ctx context.Context, c client.Client, node *corev1.Node, published Conditions) error {
 	changes := make([]any, 0, len(published.Set)+len(published.Removed))
 	for i := range published.Set {

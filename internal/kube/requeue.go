@@ -2,7 +2,7 @@ package kube
 
 import "time"
 
-// Soonest is the least of some durations of which 0 means never.
+// Soonest returns the least of some durations of which 0 means never.
 func Soonest(durations ...time.Duration) time.Duration {
 	var least time.Duration
 	for _, duration := range durations {

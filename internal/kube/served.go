@@ -20,24 +20,22 @@ import (
 )
 
 const (
-	// askServedEvery is how often it is asked whether an API is served: it cannot be watched.
+	// askServedEvery is how often discovery is asked, which cannot be watched.
 	askServedEvery = 5 * time.Minute
-	// failedServedPause is how soon parts are begun anew that have failed.
+	// failedServedPause is the pause before failed parts restart.
 	failedServedPause = 30 * time.Second
 )
 
-// ServedAPI is an API that a cluster may have or not.
+// ServedAPI is an API that a cluster may lack.
 type ServedAPI struct {
-	// GroupVersion serves all of Resources, or it counts as not served.
+	// GroupVersion counts as served if it serves all of Resources.
 	GroupVersion schema.GroupVersion
 	Resources    []string
-	// Kinds are what is watched of it.
-	Kinds []client.Object
+	Kinds        []client.Object
 }
 
-// Served runs parts of the manager only while an API is served: where it is not there is
-// no watch of it and no word about it. Every replica asks, and runs some of the parts; the
-// others run where the manager leads.
+// Served runs parts of the manager only while an API is served, without watches or messages
+// otherwise. Every replica checks; some parts run in every replica, others only in the leader.
 type Served struct {
 	api       ServedAPI
 	mgr       manager.Manager
@@ -50,29 +48,26 @@ type Served struct {
 	every     time.Duration
 }
 
-// portion is what begins together.
+// portion is what starts together.
 type portion struct {
 	indexes []index
 	parts   []func(context.Context) error
 }
 
-// index adds one that is not there.
 func (p *portion) index(one index) {
 	if !p.has(one) {
 		p.indexes = append(p.indexes, one)
 	}
 }
 
-// has reports whether an index is among them.
 func (p portion) has(one index) bool {
 	return slices.ContainsFunc(p.indexes, func(other index) bool {
 		return other.field == one.field && reflect.TypeOf(other.object) == reflect.TypeOf(one.object)
 	})
 }
 
-// NewServed returns a Served without parts, which the manager runs.
-//
-// Errors: the config is invalid, or the manager takes nobody any more.
+// NewServed returns a Served without parts, run by the manager. It fails if the config is invalid
+// or the manager is stopping.
 func NewServed(mgr manager.Manager, api ServedAPI) (*Served, error) {
 	asks, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
@@ -82,12 +77,11 @@ func NewServed(mgr manager.Manager, api ServedAPI) (*Served, error) {
 	return s, mgr.Add(s)
 }
 
-// NeedLeaderElection is for the manager: there are parts that run without.
+// NeedLeaderElection implements manager.LeaderElectionRunnable: some parts run everywhere.
 func (s *Served) NeedLeaderElection() bool { return false }
 
-// Index adds a field index of a kind for the parts that run where the manager leads. It is
-// there once, whoever asks for it again: a field of a kind means the same to all. Call it before
-// the manager starts.
+// Index adds a field index for the parts of the leader, once for each field. Call it before the
+// manager starts.
 func (s *Served) Index(object client.Object, field string, extract client.IndexerFunc) {
 	s.leading.index(index{object, field, extract})
 }
@@ -97,28 +91,28 @@ func (s *Served) IndexEverywhere(object client.Object, field string, extract cli
 	s.all.index(index{object, field, extract})
 }
 
-// Part adds what runs where the manager leads while the API is served, until its context ends.
-// One that returns before ends all, and all are begun anew. Call it before the manager starts.
+// Part adds what runs in the leader while the API is served, until its context ends. If one returns
+// earlier, all are restarted. Call it before the manager starts.
 func (s *Served) Part(run func(context.Context) error) {
 	s.leading.parts = append(s.leading.parts, run)
 }
 
-// PartEverywhere adds what runs in every replica, and otherwise as Part does.
+// PartEverywhere adds what runs in every replica, otherwise like Part.
 func (s *Served) PartEverywhere(run func(context.Context) error) {
 	s.all.parts = append(s.all.parts, run)
 }
 
-// Now reports whether the API was served when it was last asked.
+// Now reports whether the API was served at the last check.
 func (s *Served) Now() bool { return s.served.Load() }
 
-// Asked reports whether the API server serves the API by its last answer, whether or not the
-// parts run; known is false before there is any.
+// Asked reports whether the API server serves the API, whether or not the parts run; known is false
+// before the first answer.
 func (s *Served) Asked() (served, known bool) {
 	answer := s.answer.Load()
 	return answer != nil && *answer, answer != nil
 }
 
-// OnAnswer has a function called when Asked has changed. Call it before the manager starts.
+// OnAnswer adds a function to call when Asked changes. Call it before the manager starts.
 func (s *Served) OnAnswer(changed func()) { s.answered = append(s.answered, changed) }
 
 func (s *Served) note(served bool) {
@@ -130,7 +124,7 @@ func (s *Served) note(served bool) {
 	}
 }
 
-// Start is a manager.Runnable.
+// Start implements manager.Runnable.
 func (s *Served) Start(ctx context.Context) error {
 	logger := s.mgr.GetLogger().WithValues("api", s.api.GroupVersion.String())
 	var running *session
@@ -143,13 +137,13 @@ func (s *Served) Start(ctx context.Context) error {
 		}
 		switch {
 		case err != nil:
-			// What is not known changes nothing.
-			logger.V(1).Info("Nobody knows whether an API is served", "because", err.Error())
+			// An unknown answer changes nothing.
+			logger.V(1).Info("Failed to check whether an API is served", "reason", err.Error())
 		case served && running == nil:
-			logger.V(1).Info("An API is served")
+			logger.V(1).Info("Started the parts of an API", "reason", "the API is served")
 			running = s.begin(ctx, logger)
 		case !served && running != nil:
-			logger.Info("An API is not served any more")
+			logger.Info("Stopped the parts of an API", "reason", "the API is no longer served")
 			running.end()
 			running = nil
 		}
@@ -196,7 +190,7 @@ func (s *Served) ask() (bool, error) {
 	return true, nil
 }
 
-// session are the parts while an API is served.
+// session is the parts while an API is served.
 type session struct {
 	cancel context.CancelFunc
 	logger logr.Logger
@@ -211,7 +205,7 @@ func (s *Served) begin(ctx context.Context, logger logr.Logger) *session {
 	running.forget = func() {
 		for _, kind := range s.api.Kinds {
 			if err := s.mgr.GetCache().RemoveInformer(context.WithoutCancel(ctx), kind); err != nil {
-				logger.Error(err, "A watch could not be ended")
+				logger.Error(err, "Failed to stop a watch")
 			}
 		}
 	}
@@ -232,10 +226,9 @@ func (s *Served) begin(ctx context.Context, logger logr.Logger) *session {
 	return running
 }
 
-// join begins more.
 func (s *session) join(ctx context.Context, indexer client.FieldIndexer, more portion) {
 	if err := addIndexes(ctx, indexer, more.indexes); err != nil {
-		s.logger.Error(err, "An API cannot be read")
+		s.logger.Error(err, "Failed to index an API")
 		s.fail()
 		return
 	}
@@ -245,7 +238,7 @@ func (s *session) join(ctx context.Context, indexer client.FieldIndexer, more po
 			if ctx.Err() != nil {
 				return
 			}
-			s.logger.Error(errors.Join(err, errors.New("it has ended")), "What acts on an API is begun anew")
+			s.logger.Error(errors.Join(err, errors.New("the part has ended")), "Restarting the parts of an API")
 			s.fail()
 		})
 	}
@@ -258,7 +251,7 @@ func (s *session) fail() {
 	}
 }
 
-// failed is closed or sent to when a part has ended. Nobody's never is.
+// failed is closed or sent to when a part has ended.
 func (s *session) failed() <-chan struct{} {
 	if s == nil {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 )
 
-// places is how many workers a controller has in which a few items that hang hold up no other.
-// Nearly all of them wait.
+// places is the number of workers of a controller, nearly all of which wait, so that hanging items
+// do not block others.
 const places = 640
 
 // shares is a priority queue that puts items aside while their share has all its workers. A
@@ -26,13 +26,12 @@ type shares[R comparable] struct {
 	of            func(R) string
 
 	mu sync.Mutex
-	// working are the items that are worked on, by the share that they began in.
+	// working are the items in progress with the share that they started in.
 	working map[R]string
 	running map[string]int
 	aside   map[string][]queued[R]
 }
 
-// queued is an item that was put aside.
 type queued[R comparable] struct {
 	item     R
 	priority int
@@ -73,7 +72,6 @@ func (q *shares[R]) Done(item R) {
 	q.PriorityQueue.Done(item)
 }
 
-// begin takes a worker for an item, or puts it aside.
 func (q *shares[R]) begin(one queued[R]) bool {
 	share := q.of(one.item)
 	q.mu.Lock()
@@ -91,7 +89,6 @@ func (q *shares[R]) begin(one queued[R]) bool {
 	return false
 }
 
-// next takes a worker for an item that was put aside.
 func (q *shares[R]) next() (one queued[R], found bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -117,7 +114,6 @@ func (q *shares[R]) take(share string, item R) {
 	q.working[item] = share
 }
 
-// admits reports whether a share may have one more worker.
 func (q *shares[R]) admits(share string) bool {
 	running := q.running[share]
 	return running == 0 || running < q.limit && len(q.working) < q.places/2

@@ -23,18 +23,18 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/skew"
 )
 
-// Now returns what time it is by the API server, as far as that is certain, and whether
-// our clock is skewed, so that nothing ends by it.
+// Now returns the time of the API server, and whether our clock is skewed, so that nothing must
+// expire by it.
 type Now func() (now time.Time, skewed bool)
 
-// Earliest is the earliest time that it may be.
+// Earliest returns the earliest possible time.
 func (n Now) Earliest() time.Time { return skew.Earliest(n()) }
 
-// startup is when a manager that has started has had enough dates at the latest.
+// startup is how long a new manager may take to see enough dates.
 const startup = 10 * time.Second
 
-// Skew compares our clock with that of an API server, by the dates of the answers
-// that come anyway. A nil Skew knows nothing.
+// Skew compares our clock with that of an API server by the dates of its responses. A nil Skew
+// knows nothing.
 type Skew struct {
 	clock func() instant
 
@@ -44,13 +44,13 @@ type Skew struct {
 	changed map[*func()]bool
 }
 
-// instant is a moment by our clock, which may be set, and by one that cannot.
+// instant is a time by our clock, and by one that cannot be set.
 type instant struct {
 	wall time.Time
 	runs time.Duration
 }
 
-// dated is what one answer has said, and when.
+// dated is the date of one response.
 type dated struct {
 	skew.Bounds
 	at instant
@@ -65,22 +65,21 @@ func NewSkew() *Skew {
 	}}
 }
 
-// Measure has it see all answers to requests by the config.
+// Measure observes all responses to requests by the config.
 func (s *Skew) Measure(config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return measured{s, next} })
 }
 
-// measured notes the dates of answers.
 type measured struct {
 	skew *Skew
 	next http.RoundTripper
 }
 
-// RoundTrip is an http.RoundTripper.
+// RoundTrip implements http.RoundTripper.
 func (m measured) RoundTrip(request *http.Request) (*http.Response, error) {
 	sent := m.skew.clock()
 	response, err := m.next.RoundTrip(request)
-	// What says that it could not ask the API server is somebody on the way.
+	// Such errors come from a proxy.
 	if err == nil && response.StatusCode < http.StatusInternalServerError {
 		if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
 			m.skew.note(sent, m.skew.clock(), date)
@@ -89,11 +88,10 @@ func (m measured) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// freshness is how long the newest answer keeps others out, so that a burst of them
-// does not count for more than others.
+// freshness is how long the newest response excludes others, so that a burst does not outweigh the
+// rest.
 const freshness = time.Second
 
-// note takes an answer to account.
 func (s *Skew) note(sent, received instant, date time.Time) {
 	bounds, ok := skew.BoundsOf(sent.wall, received.wall, date)
 	if !ok {
@@ -107,14 +105,12 @@ func (s *Skew) note(sent, received instant, date time.Time) {
 		s.answers = s.answers[1:]
 	}
 	s.answers = append(s.answers, dated{bounds, received})
-	s.think(received)
+	s.update(received)
 }
 
-// think brings the verdict up to date, and tells of it if the clock is skewed now, or is not
-// any more. An
-// answer counts by the clock that cannot be set: ours is ahead by as much more as it
-// was put forward since, or as the machine has slept.
-func (s *Skew) think(now instant) {
+// update updates the verdict and reports a change. A response counts by the monotonic clock: ours
+// is ahead by as much more as it was set forward, or as the machine slept.
+func (s *Skew) update(now instant) {
 	for len(s.answers) > 0 && now.runs-s.answers[0].at.runs > skew.Lifetime {
 		s.answers = s.answers[1:]
 	}
@@ -145,16 +141,15 @@ func (s *Skew) Now() (now time.Time, skewed bool) {
 	return verdict.Correct(at.wall), verdict.Skewed()
 }
 
-// judge is what is thought of our clock now.
 func (s *Skew) judge() (instant, skew.Verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := s.clock()
-	s.think(at)
+	s.update(at)
 	return at, s.verdict
 }
 
-// Report has the leader emit an event on its Lease whenever our clock gets skewed.
+// Report makes the leader emit an event on its Lease whenever our clock becomes skewed.
 func (s *Skew) Report(mgr manager.Manager, namespace string) error {
 	emit := Emitter(mgr.GetEventRecorder("ebbtide"))
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
@@ -163,8 +158,8 @@ func (s *Skew) Report(mgr manager.Manager, namespace string) error {
 	}))
 }
 
-// warn calls report whenever our clock gets skewed, until the context ends. That a manager which
-// has just started has too few dates is no reason to warn.
+// warn calls report whenever our clock becomes skewed, until the context ends. Too few dates after
+// a start are no reason to warn.
 func (s *Skew) warn(ctx context.Context, report func(why string)) {
 	check := func() {
 		if _, verdict := s.judge(); verdict.Skewed() {
@@ -180,9 +175,8 @@ func (s *Skew) warn(ctx context.Context, report func(why string)) {
 	}
 }
 
-// Server is what time it is by the API server, for what it compares with its own clock: a
-// second too early at the most, and never too late, so that nobody has to report before its
-// turn has begun. Without any answer it is our time.
+// Server returns the time of the API server for comparisons with its clock: at most a second early
+// and never late, so that no turn is reported too soon. Without any response it is our time.
 func (s *Skew) Server() time.Time {
 	if s == nil {
 		return time.Now()
@@ -190,13 +184,13 @@ func (s *Skew) Server() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := s.clock()
-	s.think(at)
+	s.update(at)
 	ahead, _ := skew.AtMost(s.bounds(at))
 	return at.wall.Add(-ahead)
 }
 
-// OnChange calls tell, in a goroutine of its own, whenever our clock gets skewed or is not
-// any more, until it is told to stop.
+// OnChange calls changed in a goroutine whenever our clock becomes skewed or trusted, until stop is
+// called.
 func (s *Skew) OnChange(tell func()) (stop func()) {
 	if s == nil {
 		return func() {}
@@ -211,8 +205,7 @@ func (s *Skew) OnChange(tell func()) (stop func()) {
 	}
 }
 
-// AllOf returns a function that asks for all objects of the kind of a list, as the cache has
-// them.
+// AllOf returns a function that requests all cached objects of the kind of a list.
 func AllOf(reader client.Reader, list client.ObjectList) func(context.Context) []reconcile.Request {
 	return func(ctx context.Context) (all []reconcile.Request) {
 		list := list.DeepCopyObject().(client.ObjectList)
@@ -222,15 +215,14 @@ func AllOf(reader client.Reader, list client.ObjectList) func(context.Context) [
 			return nil
 		}))
 		if err != nil {
-			// The cache itself never fails; it does when the manager stops.
-			log.FromContext(ctx).Error(err, "Objects cannot be listed", "kind", fmt.Sprintf("%T", list))
+			// The cache only fails when the manager stops.
+			log.FromContext(ctx).Error(err, "Failed to list objects", "kind", fmt.Sprintf("%T", list))
 		}
 		return all
 	}
 }
 
-// OnSkew is the source of a controller that has to look again at what it held
-// back when our clock is trusted again.
+// OnSkew is the source of a controller that repeats held decisions when our clock is trusted again.
 func OnSkew[R comparable](s *Skew, held func(context.Context) []R) source.TypedSource[R] {
 	return source.TypedFunc[R](func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[R]) error {
 		stop := s.OnChange(func() {
@@ -250,13 +242,13 @@ var (
 		"1 while nothing that cannot be undone is done because of the time, since the manager's clock is not trusted; else 0.", nil, nil)
 )
 
-// Describe says what Collect collects.
+// Describe implements prometheus.Collector.
 func (s *Skew) Describe(all chan<- *prometheus.Desc) {
 	all <- skewSeconds
 	all <- skewed
 }
 
-// Collect shows the skew to Prometheus.
+// Collect implements prometheus.Collector.
 func (s *Skew) Collect(all chan<- prometheus.Metric) {
 	at, verdict := s.judge()
 	s.mu.Lock()

@@ -7,8 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// WithoutStale leaves out a write that was decided on old state: the event of
-// the newer state reconciles the object again.
+// WithoutStale drops a stale write: the event of the newer state reconciles the object again.
 func WithoutStale(ctx context.Context, err error) error {
 	if IsStale(err) {
 		log.FromContext(ctx).V(1).Info("Dropped a stale write", "reason", err.Error())

@@ -11,13 +11,12 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// keptAnnotations are prefixes of the annotations that decisions read.
 var keptAnnotations = []string{
 	"evacuation.coordination.k8s.io/",
 	"ebbtide.dev/",
 	corev1.MirrorPodAnnotationKey,
 	corev1.PodDeletionCost,
-	// By these a node says of which Machine of another controller it is.
+	// These relate a node to a Machine of another controller.
 	"cluster.x-k8s.io/machine",
 	"cluster.x-k8s.io/cluster-name",
 	"machine.openshift.io/machine",
@@ -25,7 +24,6 @@ var keptAnnotations = []string{
 	v1alpha1.ScaleDownDisabledAnnotation,
 }
 
-// keptNodeConditions are the node conditions that decisions read.
 var keptNodeConditions = []corev1.NodeConditionType{
 	corev1.NodeReady,
 	v1alpha1.NodeMaintenancePlanned,
@@ -34,11 +32,8 @@ var keptNodeConditions = []corev1.NodeConditionType{
 	v1alpha1.NodeMaintenanceInProgress,
 }
 
-// StripPod returns what decisions read of a pod: who it is, whose it is, where
-// it runs, how important it is, what it tolerates, what holds it back from its
-// node, which volumes may be attached for it, and whether it is ready, done or on
-// its way out, and who responds to its eviction; of one that asks to stay also when its
-// containers were started. The result shares maps and slices with the argument.
+// StripPod returns the parts of a pod that decisions read. Start times of containers are only kept
+// for pods that ask to stay. The result shares maps and slices with the argument.
 func StripPod(pod *corev1.Pod) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: stripMeta(&pod.ObjectMeta),
@@ -62,10 +57,8 @@ func StripPod(pod *corev1.Pod) *corev1.Pod {
 	}
 }
 
-// StripNode returns what decisions read of a node: its identity and labels, by
-// what its provider knows it, its cordon with the ledger, its taints, which
-// volumes are attached, which boot it is and what it runs, and whether it is ready or announces a
-// maintenance. The result shares maps and slices with the argument.
+// StripNode returns the parts of a node that decisions read. The result shares maps and slices with
+// the argument.
 func StripNode(node *corev1.Node) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: stripMeta(&node.ObjectMeta),
@@ -124,15 +117,13 @@ func keepAnnotation(key string) bool {
 	return slices.ContainsFunc(keptAnnotations, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 }
 
-// usualTolerations are those that the API server gives to every pod that says
-// nothing else.
+// usualTolerations are the defaults of the API server.
 var usualTolerations = []corev1.Toleration{
 	{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(300))},
 	{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(300))},
 }
 
-// tolerations are those of a pod. Pods with the usual ones share them: they would
-// be a tenth of what a pod takes in the cache.
+// tolerations shares the usual ones, which would be a tenth of a pod in the cache.
 func tolerations(own []corev1.Toleration) []corev1.Toleration {
 	if equality.Semantic.DeepEqual(own, usualTolerations) {
 		return usualTolerations
@@ -140,8 +131,7 @@ func tolerations(own []corev1.Toleration) []corev1.Toleration {
 	return own
 }
 
-// affinityOfGated keeps what names the node of a DaemonSet pod only while the pod
-// is held back from it.
+// affinityOfGated keeps the affinity of a DaemonSet pod only while a gate holds it back.
 func affinityOfGated(pod *corev1.Pod) *corev1.Affinity {
 	if len(pod.Spec.SchedulingGates) == 0 || pod.Spec.Affinity == nil {
 		return nil
@@ -149,10 +139,8 @@ func affinityOfGated(pod *corev1.Pod) *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: pod.Spec.Affinity.NodeAffinity}
 }
 
-// maxScheduling is how much of the words of a scheduler is kept.
 const maxScheduling = 512
 
-// conditions are whether a pod is ready, and of one that is on no node why.
 func conditions(pod *corev1.Pod) []corev1.PodCondition {
 	kept := readyCondition(pod.Status.Conditions)
 	if pod.Spec.NodeName != "" {
@@ -182,8 +170,7 @@ func readyCondition(conditions []corev1.PodCondition) []corev1.PodCondition {
 	return nil
 }
 
-// startsOfStaying tells the containers that run in a pod from those before them. Only
-// of pods that ask to stay does anybody read that.
+// startsOfStaying keeps the start times of containers only for pods that ask to stay.
 func startsOfStaying(pod *corev1.Pod, statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	if _, labelled := pod.Labels[v1alpha1.OnUpgradeLabel]; !labelled {
 		return nil

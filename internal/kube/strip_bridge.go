@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// bridgedFields are what is read of the Machines of other controllers, and of what they
-// are in, besides their metadata.
+// bridgedFields are the fields read of Machines of other controllers and their owners, besides
+// metadata.
 var bridgedFields = [][]string{
 	{"spec", "clusterName"},
 	{"spec", "providerID"},
@@ -23,11 +23,11 @@ var bridgedFields = [][]string{
 	{"status", "deletion"},
 }
 
-// StripBridged returns what is read of an object of Cluster API or OpenShift. Annotations
-// and hooks are all there, so that a change of it changes nothing else.
+// StripBridged returns the parts of an object of Cluster API or OpenShift that decisions read.
+// Annotations and hooks are complete, so that a patch changes nothing else.
 func StripBridged(object any) (any, error) {
 	if named, ok := object.(*metav1.PartialObjectMetadata); ok {
-		// What stands for an instance: whose it is, and whether it is being deleted.
+		// Of an instance only its owner and deletion matter.
 		named.ManagedFields, named.Annotations, named.Labels = nil, nil, nil
 		return named, nil
 	}

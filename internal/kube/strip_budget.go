@@ -9,9 +9,9 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// StripBudget returns what decisions read of a budget: who it is, what it selects and says,
-// and its lock, with when that was last written: so a lock ends that nobody can read. One
-// that is too long to be read is cut. The result shares maps and slices with the argument.
+// StripBudget returns the parts of a budget that decisions read. The time of the last change of its
+// lock is kept so that an unreadable lock expires. Locks that are too long are cut. The result
+// shares maps and slices with the argument.
 func StripBudget(budget *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
 	stripped := &policyv1.PodDisruptionBudget{ObjectMeta: identity(&budget.ObjectMeta), Spec: budget.Spec, Status: budget.Status}
 	stripped.Generation = budget.Generation
@@ -20,7 +20,7 @@ func StripBudget(budget *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBu
 		return stripped
 	}
 	if len(lock) > v1alpha1.MaxLockBytes {
-		// A part would keep the whole in memory.
+		// A substring would keep the whole text in memory.
 		lock = strings.Clone(lock[:v1alpha1.MaxLockBytes+1])
 	}
 	stripped.Annotations = map[string]string{v1alpha1.LockAnnotation: lock}

@@ -5,12 +5,12 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// OwnSlices selects the EndpointSlices that the control plane keeps for Services with a
-// selector. Of others nobody knows which pods they are to have.
+// OwnSlices selects the EndpointSlices that the control plane maintains for Services with a
+// selector. The pods of others are unknown.
 var OwnSlices = map[string]string{discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io"}
 
-// StripEndpointSlice returns what decisions read of an EndpointSlice: whose it is, and the
-// pods to which it sends requests. The result shares what is in it with the argument.
+// StripEndpointSlice returns the parts of an EndpointSlice that decisions read. The result shares
+// them with the argument.
 func StripEndpointSlice(slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	stripped := &discoveryv1.EndpointSlice{AddressType: slice.AddressType}
 	stripped.Namespace, stripped.Name = slice.Namespace, slice.Name

@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// StripEviction leaves of the managed fields of an Eviction what tells who has made it and
-// who gives responders their turns.
+// StripEviction keeps the managed fields of an Eviction that tell its creator and who activates
+// responders.
 func StripEviction(e *lifecyclev1alpha1.Eviction) *lifecyclev1alpha1.Eviction {
 	var kept []metav1.ManagedFieldsEntry
 	for i := range e.ManagedFields {

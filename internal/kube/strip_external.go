@@ -4,8 +4,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// externalFields are what Cluster API's contract lets one read of infrastructure
-// and bootstrap configs.
+// externalFields are the fields of the Cluster API contract for infrastructure and bootstrap
+// configs.
 var externalFields = [][]string{
 	{"spec", "providerID"},
 	{"status", "initialization"},
@@ -15,9 +15,8 @@ var externalFields = [][]string{
 	{"status", "failureMessage"},
 }
 
-// StripExternal returns what decisions read of an object that a Machine or its
-// Cluster names, of whatever kind: who it is, whose it is, whether it is on its
-// way out, and what the contract has.
+// StripExternal returns the parts of an object named by a Machine or its Cluster that decisions
+// read.
 func StripExternal(object any) (any, error) {
 	full, ok := object.(*unstructured.Unstructured)
 	if !ok {

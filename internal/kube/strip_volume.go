@@ -6,8 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// StripClaim returns what decisions read of a PersistentVolumeClaim: who it is,
-// whose it is, and its volume.
+// StripClaim returns the parts of a PersistentVolumeClaim that decisions read.
 func StripClaim(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	meta := identity(&claim.ObjectMeta)
 	meta.OwnerReferences = claim.OwnerReferences
@@ -17,8 +16,7 @@ func StripClaim(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeCla
 	}
 }
 
-// StripVolume returns what decisions read of a PersistentVolume: who it is, its
-// claim, and what it is to the driver that attaches it.
+// StripVolume returns the parts of a PersistentVolume that decisions read.
 func StripVolume(volume *corev1.PersistentVolume) *corev1.PersistentVolume {
 	stripped := &corev1.PersistentVolume{
 		ObjectMeta: identity(&volume.ObjectMeta),
@@ -33,9 +31,7 @@ func StripVolume(volume *corev1.PersistentVolume) *corev1.PersistentVolume {
 	return stripped
 }
 
-// StripAttachment returns what decisions read of a VolumeAttachment: who it is,
-// which volume it attaches to which node, who is still at work on it, whether it
-// is attached, and why it could not be detached.
+// StripAttachment returns the parts of a VolumeAttachment that decisions read.
 func StripAttachment(attachment *storagev1.VolumeAttachment) *storagev1.VolumeAttachment {
 	stripped := &storagev1.VolumeAttachment{
 		ObjectMeta: identity(&attachment.ObjectMeta),
@@ -49,7 +45,6 @@ func StripAttachment(attachment *storagev1.VolumeAttachment) *storagev1.VolumeAt
 	return stripped
 }
 
-// identity is who an object is, and whether it is on its way out.
 func identity(meta *metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: meta.Name, Namespace: meta.Namespace, UID: meta.UID, ResourceVersion: meta.ResourceVersion,
@@ -57,10 +52,8 @@ func identity(meta *metav1.ObjectMeta) metav1.ObjectMeta {
 	}
 }
 
-// attachable are the volumes of a pod that a node may have attached for it:
-// claims, its own and those that are made for it, and what names a disk without
-// a claim. Of a claim that is made for the pod only its name matters, which is
-// that of the volume.
+// attachable returns the volumes of a pod that may be attached to its node: claims, ephemeral
+// claims and disks without a claim.
 func attachable(volumes []corev1.Volume) []corev1.Volume {
 	var kept []corev1.Volume
 	for i := range volumes {

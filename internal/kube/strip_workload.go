@@ -5,9 +5,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// StripDeployment returns what decisions read of a Deployment: who it is, how
-// many pods it wants and selects, how it replaces them, and what of its pods
-// could stand in the way of a second one.
+// StripDeployment returns the parts of a Deployment that decisions read.
 func StripDeployment(d *appsv1.Deployment) *appsv1.Deployment {
 	stripped := &appsv1.Deployment{ObjectMeta: stripMeta(&d.ObjectMeta), Spec: d.Spec, Status: appsv1.DeploymentStatus{
 		ObservedGeneration: d.Status.ObservedGeneration,
@@ -22,8 +20,7 @@ func StripDeployment(d *appsv1.Deployment) *appsv1.Deployment {
 	return stripped
 }
 
-// StripReplicaSet returns what decisions read of a ReplicaSet: who it is, whose
-// it is, and how many pods it wants and has.
+// StripReplicaSet returns the parts of a ReplicaSet that decisions read.
 func StripReplicaSet(r *appsv1.ReplicaSet) *appsv1.ReplicaSet {
 	meta := stripMeta(&r.ObjectMeta)
 	meta.Annotations = nil
@@ -34,20 +31,18 @@ func StripReplicaSet(r *appsv1.ReplicaSet) *appsv1.ReplicaSet {
 	}
 }
 
-// StripDaemonSet returns what decisions read of a DaemonSet: who it is.
+// StripDaemonSet returns the identity of a DaemonSet.
 func StripDaemonSet(d *appsv1.DaemonSet) *appsv1.DaemonSet {
 	return &appsv1.DaemonSet{ObjectMeta: identity(&d.ObjectMeta)}
 }
 
-// StripNamespace returns what decisions read of a namespace: who it is, and its
-// labels.
+// StripNamespace returns the identity and labels of a namespace.
 func StripNamespace(namespace *corev1.Namespace) *corev1.Namespace {
 	meta := identity(&namespace.ObjectMeta)
 	meta.Labels = namespace.Labels
 	return &corev1.Namespace{ObjectMeta: meta}
 }
 
-// claims are the volumes that outlive a pod.
 func claims(volumes []corev1.Volume) []corev1.Volume {
 	var kept []corev1.Volume
 	for i := range volumes {
@@ -58,7 +53,6 @@ func claims(volumes []corev1.Volume) []corev1.Volume {
 	return kept
 }
 
-// ports are the containers that take ports of the node.
 func ports(containers []corev1.Container) []corev1.Container {
 	var kept []corev1.Container
 	for i := range containers {

@@ -8,10 +8,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Written remembers what was last written for a key, until the cache has it. A list that
-// waits for our own writes waits for those of all workers, and for one that hangs; a get
-// waits for the writes to its object only. The zero value remembers nothing. It is safe for
-// concurrent use.
+// Written keeps the last writes for a key until the cache has them. Lists that wait for own writes
+// wait for those of all workers, even hanging ones; a get only waits for writes to its object. It
+// is safe for concurrent use, and its zero value is empty.
 type Written[K comparable] struct {
 	mu  sync.Mutex
 	all map[K][]client.Object
@@ -29,9 +28,8 @@ func (w *Written[K]) Note(key K, objects []client.Object) {
 	}
 }
 
-// CatchUp waits until the cache has what was written for a key, and forgets it.
-//
-// Errors: an object cannot be read.
+// CatchUp waits until the cache has the last writes for a key, and forgets them. It fails if an
+// object cannot be read.
 func (w *Written[K]) CatchUp(ctx context.Context, reader client.Reader, key K) error {
 	w.mu.Lock()
 	objects := w.all[key]

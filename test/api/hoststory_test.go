@@ -219,7 +219,7 @@ func TestAnAgentOfAHostTakesItsControlPlaneDown(t *testing.T) {
 	stop()
 	stop = w.run(func(*agent.ControlPlane) {})
 	w.says("kube-apiserver", v1alpha1.StaticPodHeld, "put aside")
-	w.says("etcd", v1alpha1.StaticPodUnmanageable, "of 3 members of etcd that have to be Ready, its own among them, 1 are")
+	w.says("etcd", v1alpha1.StaticPodUnmanageable, "3 Ready members of etcd are required including its own, and there are 1")
 	w.claimed(w.a)
 	if err := patch(t, w.admin, w.node(w.a), `metadata: {annotations: {ebbtide.dev/drain-targets: null}}`); err != nil {
 		t.Fatal(err)

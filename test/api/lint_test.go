@@ -59,11 +59,11 @@ Error    PodDisruptionBudget/NS/db (BudgetNeverAllows, 1 pod)
          PodDisruptionBudget db can never allow a disruption: maxUnavailable is 0: no pod may ever be disrupted.
          Let one pod be unavailable: kubectl -n NS patch poddisruptionbudget db --type=merge -p '{"spec":{"maxUnavailable":1}}'
 Warning  Namespace/NS (BarePod, 1 pod)
-         Pods that no controller owns; nobody makes them again when they leave their node: db-0.
-         Have a Deployment or a Job make them, or keep them on their node by label cluster.x-k8s.io/drain=skip.
+         Pods without a controller are not recreated when they leave their node: db-0.
+         Use a Deployment or a Job, or keep them on their node with label cluster.x-k8s.io/drain=skip.
 Note     Pod/NS/db-0 (LocalData, 1 pod)
-         What its pods have in these volumes stays behind or is lost when they leave their node: cache.
-         Nothing to do if it can be lost. Otherwise use a volume that moves, or stay on the node while it reboots: docs/in-place.md
+         Data in these volumes is left behind or lost when the pods leave their node: cache.
+         If the data matters, use network volumes, or keep the pods on their node during reboots: docs/in-place.md
 `, "NS", ns)
 	if diff := cmp.Diff(want, out); diff != "" || told != "" || code != 2 {
 		t.Errorf("exit code %d, it tells %q (-want +got):\n%s", code, told, diff)

@@ -74,7 +74,7 @@ func (s *shutdowns) scheduled(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := s.awaitMaintenance(t, "to be there", func(*v1alpha1.NodeMaintenance) bool { return true })
-	if want := "Node " + s.node + " is to shut down at " + at.UTC().Format(time.RFC3339) + " (power-off)"; m.Spec.Reason != want {
+	if want := "Node " + s.node + " will shut down at " + at.UTC().Format(time.RFC3339) + " (power-off)"; m.Spec.Reason != want {
 		t.Errorf("it says %q, want %q", m.Spec.Reason, want)
 	}
 	s.tells(t, v1alpha1.ShutdownScheduled, v1alpha1.ReasonShutdownWaits)

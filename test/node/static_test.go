@@ -184,7 +184,7 @@ func (s *statics) wrongFolder(t *testing.T) {
 	wrong := t.TempDir()
 	s.startAgent(wrong)
 	told := s.awaitState(t, v1alpha1.StaticPodUnmanageable)
-	want := "no file in " + wrong + " makes default/edge-" + s.node + ". Start the agent with --manifest-dir=<the kubelet's staticPodPath>."
+	want := "no file in " + wrong + " defines default/edge-" + s.node + ". Set --manifest-dir of the agent to the kubelet's staticPodPath."
 	agent := &v1alpha1.NodeAgent{}
 	if err := s.Client.Get(t.Context(), types.NamespacedName{Name: s.node}, agent); err != nil {
 		t.Fatal(err)

@@ -44,7 +44,7 @@ func (s *statics) unmanageable(t *testing.T) {
 
 	s.restartAgent(s.dir)
 	s.awaitState(t, v1alpha1.StaticPodRunning)
-	s.unmanageableBecause(t, "web", v1alpha1.StaticPodFromURL, "default/web-"+s.node+" comes from the kubelet's staticPodURL. Take it off that server, or leave it: it goes with the node.")
+	s.unmanageableBecause(t, "web", v1alpha1.StaticPodFromURL, "default/web-"+s.node+" comes from the kubelet's staticPodURL. Remove it from that server, or let it stop with the node.")
 	m := s.drain(t, "unmanageable")
 	s.awaitState(t, v1alpha1.StaticPodHeld)
 	if pod := s.awaitPod(t, "web"); !isPodReady(pod) {

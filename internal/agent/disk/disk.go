@@ -9,19 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Caller makes the system calls that change something. Tests end the process behind any of
-// them.
+// Caller makes system calls that change the disk. Tests stop the process after any of them.
 type Caller interface {
-	// Call makes one, whose name is for errors.
 	Call(name string, call func() error) error
 }
 
-// Kernel is the caller of programs.
+// Kernel is the Caller of programs.
 type Kernel struct{}
 
-// Call makes a system call.
-//
-// Errors: in the words of the kernel, behind the name of the call.
+// Call makes a system call. Its name precedes the error of the kernel.
 func (Kernel) Call(name string, call func() error) error {
 	if err := call(); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -29,9 +25,7 @@ func (Kernel) Call(name string, call func() error) error {
 	return nil
 }
 
-// SyncDir has renames in a folder on disk.
-//
-// Errors: in the words of the kernel.
+// SyncDir flushes renames in a folder to disk.
 func SyncDir(c Caller, dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {

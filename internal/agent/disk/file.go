@@ -13,16 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// File is a small file in a folder, which is made with it.
+// File is a small file in a folder, which is created with it.
 type File struct {
 	Dir, Name string
-	// Max is how many bytes it has at most.
-	Max int64
-	// Calls makes what changes the disk. Defaults to Kernel.
+	Max       int64
+	// Calls defaults to Kernel.
 	Calls Caller
 }
 
-// Path is where it is.
+// Path returns the path of the file.
 func (f File) Path() string { return filepath.Join(f.Dir, f.Name) }
 
 func (f File) call(name string, call func() error) error { return f.caller().Call(name, call) }
@@ -34,9 +33,8 @@ func (f File) caller() Caller {
 	return f.Calls
 }
 
-// Read returns what is in the file.
-//
-// Errors: fs.ErrNotExist if there is none; it is no regular file, or too large.
+// Read returns the content. It fails with fs.ErrNotExist, or if the file is not regular or too
+// large.
 func (f File) Read() ([]byte, error) {
 	stat, err := os.Lstat(f.Path())
 	switch {
@@ -57,8 +55,7 @@ func (f File) Read() ([]byte, error) {
 	return data, err
 }
 
-// Reject keeps a file that makes no sense as one that ends in .bad, and returns why it
-// makes none.
+// Reject renames an invalid file to one that ends in .bad, and returns why it is invalid.
 func (f File) Reject(why error) error {
 	why = fmt.Errorf("the file %s cannot be read: %w", f.Path(), why)
 	if err := os.Rename(f.Path(), f.Path()+".bad"); err != nil {
@@ -67,15 +64,14 @@ func (f File) Reject(why error) error {
 	return why
 }
 
-// Write replaces the file, and returns when that is on disk.
-//
-// Errors: in the words of the kernel. The file is the one before, or this one.
+// Write replaces the file, and returns when it is on disk. After an error there is the old file or
+// this one.
 func (f File) Write(data []byte) error {
 	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
 		return err
 	}
 	temporary := f.Path() + ".tmp"
-	// What a crash has left there may be anything.
+	// A crash may have left anything there.
 	if err := os.RemoveAll(temporary); err != nil {
 		return err
 	}
@@ -102,9 +98,7 @@ func (f File) Write(data []byte) error {
 	return SyncDir(f.caller(), f.Dir)
 }
 
-// Remove removes the file; none is no error.
-//
-// Errors: in the words of the kernel.
+// Remove removes the file if it exists.
 func (f File) Remove() error {
 	err := f.call("unlink", func() error { return os.Remove(f.Path()) })
 	if errors.Is(err, fs.ErrNotExist) {

@@ -14,23 +14,23 @@ import (
 )
 
 const (
-	// ClaimName is the Lease whose holder alone may take its part of the control plane down.
+	// ClaimName is the Lease whose holder may take its part of the control plane down.
 	ClaimName = "ebbtide-control-plane"
-	// identity is the label that API servers give to the Lease that tells that they run.
+	// identity labels the Leases of API servers.
 	identity, apiServer = "apiserver.kubernetes.io/identity", "kube-apiserver"
 )
 
-// Of selects Leases of API servers, in kube-system.
+// Of selects Leases of API servers in kube-system.
 func Of() labels.Selector { return labels.SelectorFromSet(labels.Set{identity: apiServer}) }
 
-// Members selects pods of etcd, in kube-system.
+// Members selects pods of etcd in kube-system.
 func Members() labels.Selector { return labels.SelectorFromSet(labels.Set{"component": "etcd"}) }
 
 // Seen is the control plane as the API shows it.
 type Seen struct {
 	Servers []*coordinationv1.Lease
 	Members []*corev1.Pod
-	// Claim is the node that has it; empty if there is none.
+	// Claim is the node that holds the claim, if any.
 	Claim string
 }
 
@@ -38,9 +38,7 @@ type Seen struct {
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=ebbtide-control-plane,verbs=list;watch,namespace=release
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create;get;update,namespace=release
 
-// Read asks the API server itself.
-//
-// Errors: something of it cannot be read, and then nothing of it is known.
+// Read reads the control plane from the API server. It fails if any part cannot be read.
 func Read(ctx context.Context, c client.Client, namespace string) (Seen, error) {
 	var leases coordinationv1.LeaseList
 	if err := c.List(ctx, &leases, client.InNamespace(metav1.NamespaceSystem), client.MatchingLabelsSelector{Selector: Of()}); err != nil {
@@ -64,7 +62,7 @@ func Read(ctx context.Context, c client.Client, namespace string) (Seen, error) 
 	return seen, nil
 }
 
-// Holder is who has a Lease; empty if nobody has.
+// Holder returns the holder of a Lease, if any.
 func Holder(lease *coordinationv1.Lease) string {
 	if lease == nil || lease.Spec.HolderIdentity == nil {
 		return ""
@@ -72,7 +70,6 @@ func Holder(lease *coordinationv1.Lease) string {
 	return *lease.Spec.HolderIdentity
 }
 
-// get reads a Lease; nil if there is none.
 func get(ctx context.Context, c client.Client, namespace, name string) (*coordinationv1.Lease, error) {
 	var lease coordinationv1.Lease
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &lease)
@@ -85,16 +82,14 @@ func get(ctx context.Context, c client.Client, namespace, name string) (*coordin
 	return &lease, nil
 }
 
-// Take takes the claim for a node, if nobody has it.
-//
-// Errors: another node has it, or it cannot be written.
+// Take takes the claim for a node. It fails if another node has it, or if it cannot be written.
 func Take(ctx context.Context, c client.Client, namespace, node string) error {
 	lease, err := get(ctx, c, namespace, ClaimName)
 	switch holder := Holder(lease); {
 	case err != nil:
 		return err
 	case holder != "" && holder != node:
-		return fmt.Errorf("the control plane of %.253s is away, and one goes at a time", holder)
+		return fmt.Errorf("the control plane of %.253s is away", holder)
 	}
 	return write(ctx, c, lease, coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ClaimName},
@@ -102,9 +97,7 @@ func Take(ctx context.Context, c client.Client, namespace, node string) error {
 	})
 }
 
-// Release gives the claim of a node back.
-//
-// Errors: it cannot be read or written.
+// Release releases the claim of a node.
 func Release(ctx context.Context, c client.Client, namespace, node string) error {
 	lease, err := get(ctx, c, namespace, ClaimName)
 	if err != nil || Holder(lease) != node {
@@ -114,7 +107,6 @@ func Release(ctx context.Context, c client.Client, namespace, node string) error
 	return write(ctx, c, lease, *lease)
 }
 
-// write makes a Lease, or gives the one that is there another spec.
 func write(ctx context.Context, c client.Client, there *coordinationv1.Lease, is coordinationv1.Lease) error {
 	var err error
 	if there == nil {

@@ -12,10 +12,10 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
-// RenewAfter is how often the Lease of an agent is renewed.
+// RenewAfter is the renewal interval of the Lease of an agent.
 const RenewAfter = 10 * time.Second
 
-// Heartbeat renews a Lease. One goroutine may use it.
+// Heartbeat renews a Lease. It is for one goroutine.
 type Heartbeat struct {
 	Client          client.Client
 	Namespace, Name string
@@ -23,9 +23,7 @@ type Heartbeat struct {
 	there *coordinationv1.Lease // as it was last written
 }
 
-// Renew writes that whoever has the Lease on a node runs. It ends with the Node.
-//
-// Errors: it cannot be written. The next call reads it anew.
+// Renew renews the Lease, which the Node owns. After an error the next call reads it again.
 func (h *Heartbeat) Renew(ctx context.Context, node *corev1.Node) error {
 	lasts, now := int32(maintenance.AgentLeaseLasts/time.Second), metav1.NewMicroTime(time.Now())
 	if h.there == nil {
@@ -44,7 +42,7 @@ func (h *Heartbeat) Renew(ctx context.Context, node *corev1.Node) error {
 	is.Spec.HolderIdentity, is.Spec.LeaseDurationSeconds, is.Spec.RenewTime = &node.Name, &lasts, &now
 	err := write(ctx, h.Client, h.there, is)
 	if h.there == nil || err != nil {
-		// What was created is read once more.
+		// A created Lease is read once more.
 		h.there = nil
 	}
 	return err

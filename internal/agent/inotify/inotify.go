@@ -1,7 +1,6 @@
 //go:build linux
 
-// Package inotify has the kernel tell that something has changed in folders. It wakes, and
-// says nothing more: what is in them is read anew.
+// Package inotify wakes a caller when something in folders has changed, without telling what.
 package inotify
 
 import (
@@ -13,17 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Watch is a watch of folders.
+// Watch watches folders.
 type Watch struct {
 	watcher *fsnotify.Watcher
-	// seen are the folders that are watched, by path: their devices and inodes.
+	// seen are device and inode of the watched folders by path.
 	seen map[string]string
 }
 
-// Start calls changed for every change in the folders that are followed, until the context
-// ends. The watch can be used with an error too, and tells nothing then.
-//
-// Errors: the kernel has no watches left.
+// Start calls changed for every change in the followed folders until the context ends. If the
+// kernel has no watches left it returns an error with a Watch that does nothing.
 func Start(ctx context.Context, changed func()) (*Watch, error) {
 	w := &Watch{seen: map[string]string{}}
 	var err error
@@ -32,7 +29,7 @@ func Start(ctx context.Context, changed func()) (*Watch, error) {
 	}
 	go func() {
 		defer func() { _ = w.watcher.Close() }()
-		// What was missed, of which an error tells, is in the folder, and so in what is read next.
+		// A missed event or an error is covered by the next read.
 		for more := true; more; {
 			select {
 			case <-ctx.Done():
@@ -46,8 +43,8 @@ func Start(ctx context.Context, changed func()) (*Watch, error) {
 	return w, nil
 }
 
-// Follow watches the folder that is at a path now. It is called again now and then, as
-// there may be none, or another one later.
+// Follow watches the folder that is at a path now. Call it regularly, as the folder may be created
+// or replaced later.
 func (w *Watch) Follow(path string) {
 	var stat unix.Stat_t
 	if w.watcher == nil || unix.Stat(path, &stat) != nil {

@@ -12,16 +12,15 @@ import (
 )
 
 const (
-	// dropIns is read by logind and empty after each boot.
+	// dropIns is empty after each boot.
 	dropIns = "/run/systemd/logind.conf.d"
 	// dropIn is read after the kubelet's 99-kubelet.conf.
 	dropIn = "99-z-ebbtide.conf"
-	// settle is how long logind has to read its settings, in steps: it does not say when
-	// it has.
+	// settle is how long logind may take to read its settings, which it does not report.
 	settle, settleStep = 3 * time.Second, 100 * time.Millisecond
 )
 
-// allowDelay has logind allow the delay that was asked for, and returns why it does not.
+// allowDelay makes logind allow the requested delay, and returns why it does not.
 func (b *Bus) allowDelay(ctx context.Context, conn *dbus.Conn) (fault string) {
 	if b.Delay <= 0 || b.allows(ctx, conn) {
 		return ""
@@ -50,7 +49,7 @@ func (b *Bus) allows(ctx context.Context, conn *dbus.Conn) bool {
 	return err == nil && durationOf(delay) >= min(b.Delay, maxDelay)
 }
 
-// writeDropIn puts the whole file into place at once, as logind may read at any time.
+// writeDropIn replaces the file atomically, as logind may read at any time.
 func writeDropIn(folder string, delay time.Duration) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err

@@ -21,65 +21,63 @@ const (
 	path    = dbus.ObjectPath("/org/freedesktop/login1")
 	manager = "org.freedesktop.login1.Manager"
 
-	// systemAddress is where the bus is unless DBUS_SYSTEM_BUS_ADDRESS says otherwise. It is
-	// below /run, which is what a container mounts as a folder.
+	// systemAddress is below /run, which containers can mount as a folder.
 	systemAddress = "unix:path=/run/dbus/system_bus_socket"
 
-	// answerTimeout bounds every call, and everything that is said before the first one.
-	answerTimeout = 5 * time.Second
-	// firstDial and lastDial bound the pause before a lost bus is dialled again.
+	// answerTimeout bounds every call and the handshake.
+	answerTimeout       = 5 * time.Second
 	firstDial, lastDial = time.Second, 30 * time.Second
-	// recheck is how often the inhibitors are listed: logind has no signal for them.
+	// recheck is how often the inhibitors are listed: logind sends no signal for them.
 	recheck = time.Minute
 
-	// maxInhibitors is how many inhibitors are looked at. logind takes 8,192 by default.
+	// maxInhibitors is far over the default limit of logind, 8,192.
 	maxInhibitors = 100_000
-	// maxWords is how much is kept of what others have written.
+	// maxWords limits foreign text.
 	maxWords = 256
-	// maxDelay is what a delay is taken for that is longer: a day.
+	// maxDelay caps the reported delay.
 	maxDelay = 24 * time.Hour
 )
 
-// Who and Why are how the inhibitor of the agent is listed.
+// Who and Why describe the inhibitor of the agent.
 const (
 	Who = "ebbtide"
 	Why = "Pods are leaving this node"
 )
 
-// State is what logind says.
+// State is the state of logind.
 type State struct {
-	// Session counts the connections, from 1. An inhibitor of an earlier one is to be taken
-	// anew, since logind may have been another one then.
+	// Session counts connections from 1. An inhibitor of an earlier one must be taken again, since
+	// logind may have restarted.
 	Session int
-	// Fault is why nothing is known of logind; empty if it answers.
+	// Fault is why the state is unknown.
 	Fault string
-	// Preparing is true while the machine shuts down, or waits for inhibitors to do so.
+	// Preparing is true while the machine shuts down or waits for inhibitors.
 	Preparing bool
-	// Type is what comes of it in logind's words, such as reboot; empty if it does not say.
+	// Type is the type as logind names it, such as reboot; empty if unknown.
 	Type string
-	// Delay is how long inhibitors may hold a shutdown up.
+	// Delay is how long inhibitors may delay a shutdown.
 	Delay time.Duration
-	// DelayFault is why logind does not allow the delay that was asked for; empty if it does.
+	// DelayFault is why logind does not allow the requested delay.
 	DelayFault string
 	// Kubelet is true if the kubelet has an inhibitor too: it then stops all pods itself.
 	Kubelet bool
 }
 
-// Inhibitor is somebody who holds up, or forbids, what What says.
+// Inhibitor is an inhibitor as logind lists it.
 type Inhibitor struct{ What, Who, Why, Mode string }
 
-// Bus is the way to logind.
+// Bus connects to logind.
 type Bus struct {
-	// Address is that of the bus. Defaults to DBUS_SYSTEM_BUS_ADDRESS, or the usual one.
+	// Address defaults to DBUS_SYSTEM_BUS_ADDRESS or the usual address.
 	Address string
-	// Delay is what logind is to allow at least; 0 leaves it as it is.
+	// Delay is the least delay that logind should allow; 0 leaves it unchanged.
 	Delay time.Duration
-	// DropIns is the folder for a file that says so. Defaults to /run/systemd/logind.conf.d,
-	// which is empty after a boot.
+	// DropIns is the folder for the setting. Defaults to /run/systemd/logind.conf.d, which is empty
+	// after a boot.
 	DropIns string
 }
 
-// New returns the way to logind on this machine.
+// New returns a connection to logind on this machine.
 func New(delay time.Duration) *Bus { return &Bus{Delay: delay} }
 
 func (b *Bus) address() string {
@@ -92,10 +90,10 @@ func (b *Bus) address() string {
 	return systemAddress
 }
 
-// dial connects. The connection ends with the context.
+// dial connects until the context ends.
 func (b *Bus) dial(ctx context.Context) (*dbus.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	// Whoever takes connections and never says anything is left.
+	// A peer that never responds is given up.
 	patience := time.AfterFunc(answerTimeout, cancel)
 	conn, err := dbus.Dial(b.address(), dbus.WithContext(ctx))
 	if err != nil {
@@ -117,17 +115,14 @@ func (b *Bus) dial(ctx context.Context) (*dbus.Conn, error) {
 	return conn, nil
 }
 
-// call asks for an answer and waits for it for a while.
 func call(ctx context.Context, object dbus.BusObject, method string, args ...any) *dbus.Call {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	return object.CallWithContext(ctx, method, 0, args...)
 }
 
-// Inhibit takes a delay inhibitor for shutdowns, which holds until it is closed, whatever
-// becomes of the bus.
-//
-// Errors: nobody answers, or logind refuses.
+// Inhibit takes a delay inhibitor for shutdowns, which holds until it is closed, even if the bus is
+// lost. It fails if logind does not respond or refuses.
 func (b *Bus) Inhibit(ctx context.Context) (io.Closer, error) {
 	conn, err := b.dial(ctx)
 	if err != nil {
@@ -141,9 +136,7 @@ func (b *Bus) Inhibit(ctx context.Context) (io.Closer, error) {
 	return os.NewFile(uintptr(fd), "inhibitor"), nil
 }
 
-// Inhibitors lists who holds up or forbids something, at most 100,000 of them.
-//
-// Errors: nobody answers.
+// Inhibitors lists at most 100,000 inhibitors. It fails if logind does not respond.
 func (b *Bus) Inhibitors(ctx context.Context) ([]Inhibitor, error) {
 	conn, err := b.dial(ctx)
 	if err != nil {

@@ -10,16 +10,14 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// Watch tells what logind says, at first and whenever that is something else, until the
-// context ends. A shutdown that is cancelled or that goes on while nobody listened is
-// told of when somebody listens again.
+// Watch calls changed with the first state and every other one until the context ends. A shutdown
+// that was cancelled or is under way is reported after a reconnect.
 func (b *Bus) Watch(ctx context.Context, tell func(State)) {
 	last, pause := State{Session: -1}, firstDial
 	for session := 1; ctx.Err() == nil; session++ {
 		told := func(state State) {
 			state.Session = session
 			if state.Fault != "" {
-				// Who has no bus has had no session either.
 				state.Session = 0
 			} else {
 				pause = firstDial
@@ -39,7 +37,6 @@ func (b *Bus) Watch(ctx context.Context, tell func(State)) {
 	}
 }
 
-// wait returns after a while, or when the context ends.
 func wait(ctx context.Context, pause time.Duration) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -49,10 +46,9 @@ func wait(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// errLost is what is said of a bus that has gone.
 var errLost = errors.New("the connection to D-Bus is lost")
 
-// listen is one session: it tells what logind says until the bus is lost.
+// listen reports states until the bus is lost.
 func (b *Bus) listen(ctx context.Context, tell func(State)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -60,7 +56,7 @@ func (b *Bus) listen(ctx context.Context, tell func(State)) error {
 	if err != nil {
 		return err
 	}
-	// Who reads first and listens then misses what happens between.
+	// Subscribe before reading, so that no change is missed.
 	signals := make(chan *dbus.Signal, 64)
 	conn.Signal(signals)
 	if err := subscribe(ctx, conn); err != nil {
@@ -85,7 +81,7 @@ func (b *Bus) listen(ctx context.Context, tell func(State)) error {
 				return errLost
 			}
 			if restarted(signal) {
-				// Another logind knows nothing of our inhibitor, and has read its settings anew.
+				// A restarted logind has lost our inhibitor and read its settings.
 				return errors.New("systemd-logind was started again")
 			}
 		}
@@ -108,13 +104,11 @@ func subscribe(ctx context.Context, conn *dbus.Conn) error {
 	return nil
 }
 
-// restarted is true of the signal that logind has come or gone.
 func restarted(signal *dbus.Signal) bool {
 	return signal.Name == "org.freedesktop.DBus.NameOwnerChanged" && len(signal.Body) == 3 && signal.Body[0] == service
 }
 
-// read asks logind for all that a State has. What a signal carries is not believed: it
-// may have been overtaken.
+// read reads the whole state. The content of signals is not trusted, as it may be outdated.
 func read(ctx context.Context, conn *dbus.Conn) (state State, err error) {
 	preparing, err := property[bool](ctx, conn, "PreparingForShutdown")
 	if err != nil {
@@ -139,7 +133,7 @@ func durationOf(usec uint64) time.Duration {
 	return time.Duration(min(usec, uint64(maxDelay.Microseconds()))) * time.Microsecond
 }
 
-// typeOf is what comes of a shutdown that is under way; systemd says it from version 255 on.
+// typeOf returns the type of a shutdown under way, which systemd reports since version 255.
 func typeOf(ctx context.Context, conn *dbus.Conn) string {
 	metadata, err := property[map[string]dbus.Variant](ctx, conn, "PreparingForShutdownWithMetadata")
 	if err != nil {
@@ -149,7 +143,6 @@ func typeOf(ctx context.Context, conn *dbus.Conn) string {
 	return words(kind)
 }
 
-// ofKubelet is true of the inhibitor that the kubelet has for its own graceful shutdown.
 func ofKubelet(one Inhibitor) bool {
 	return one.Who == "kubelet" && one.Mode == "delay" && slices.Contains(strings.Split(one.What, ":"), "shutdown")
 }

@@ -12,19 +12,16 @@ import (
 
 // inhibition delays the shutdown of the machine.
 type inhibition struct {
-	logind Logind
-	// lock is the inhibitor, of a session; nil if there is none.
+	logind  Logind
 	lock    io.Closer
 	session int
-	// refusal is why there is none, or none of this session; tried is when that was said,
-	// and of what state.
+	// refusal is why there is no inhibitor of this session, as of tried.
 	refusal string
 	tried   time.Time
 	of      logind.State
 }
 
-// ensure takes or closes the inhibitor, and returns true if that changes what is known: it
-// is held or not, or refused in other words.
+// ensure takes or closes the inhibitor, and reports whether its state or refusal changed.
 func (i *inhibition) ensure(ctx context.Context, inhibit bool, state logind.State) (moved bool) {
 	held, refusal := i.lock != nil, i.refusal
 	switch {
@@ -36,9 +33,8 @@ func (i *inhibition) ensure(ctx context.Context, inhibit bool, state logind.Stat
 	return held != (i.lock != nil) || refusal != i.refusal
 }
 
-// isDue returns true if an inhibitor is to be taken: there is none, or it is that of a session that
-// is over, and whoever answers now may know nothing of it. While the machine shuts down no
-// new one is given for one that is held.
+// isDue reports whether an inhibitor must be taken: there is none, or logind may have lost it.
+// During a shutdown a held one is kept.
 func (i *inhibition) isDue(state logind.State) bool {
 	switch {
 	case state.Fault != "":
@@ -59,7 +55,6 @@ func (i *inhibition) take(ctx context.Context, state logind.State) {
 	i.lock, i.session, i.refusal = lock, state.Session, ""
 }
 
-// release closes the inhibitor; without one it does nothing.
 func (i *inhibition) release() {
 	if i.lock != nil {
 		_ = i.lock.Close() // It is gone whatever that says.

@@ -23,51 +23,46 @@ import (
 )
 
 const (
-	// ScheduleDir is where systemd keeps the time of a shutdown, in a file "scheduled". The
-	// folder is there when the first one is scheduled.
+	// ScheduleDir is where systemd keeps the file "scheduled". It is created with the first
+	// schedule.
 	ScheduleDir = "/run/systemd/shutdown"
-	// relist is how often the file is read if nothing happens: also where the kernel tells of
-	// no changes. An inhibitor or an entry that was refused is tried again then.
+	// relist is how often the file is read without events, and a refused inhibitor or entry is
+	// retried.
 	relist = 20 * time.Second
-	// rounds bounds how often is decided anew because an inhibitor was taken, or refused.
-	rounds = 3
-	// maxEntry is more than any entry of ours has.
+	// rounds limits how often an inhibitor that changes repeats the decision.
+	rounds   = 3
 	maxEntry = 64 << 10
 )
 
 // Logind is systemd-logind.
 type Logind interface {
-	// Watch tells what it says, at first and whenever that changes, until the context ends.
+	// Watch calls changed with the first state and every other one until the context ends.
 	Watch(ctx context.Context, tell func(logind.State))
-	// Inhibit holds shutdowns up until what it returns is closed.
+	// Inhibit delays shutdowns until the result is closed.
 	Inhibit(ctx context.Context) (io.Closer, error)
 }
 
-// Options are what a loop needs.
+// Options of a Loop.
 type Options struct {
-	// Wish is what is to be done about shutdowns.
-	Wish v1alpha1.NodeShutdownMode
-	// BootID is the boot that the machine is in.
-	BootID string
-	Logind Logind
-	// ScheduleDir is the folder with the time of a shutdown. Defaults to ScheduleDir.
+	// Wish is the requested mode.
+	Wish        v1alpha1.NodeShutdownMode
+	BootID      string
+	Logind      Logind
 	ScheduleDir string
-	// StateDir is the folder for what is written down.
-	StateDir string
-	// Emit publishes events.
-	Emit func(...event.Event)
-	Log  logr.Logger
+	StateDir    string
+	Emit        func(...event.Event)
+	Log         logr.Logger
 }
 
-// Agent is the loop that runs beside: what it has seen of the API, and writes there.
+// Agent is the agent beside the loop.
 type Agent interface {
 	// NodeAndPods returns the node and its pods; nil is unknown.
 	NodeAndPods() (*corev1.Node, []*corev1.Pod)
-	// ReportSoon has it tell what was decided.
+	// ReportSoon requests a report of the decision.
 	ReportSoon()
 }
 
-// Loop holds up the shutdowns of a node.
+// Loop delays the shutdowns of a node.
 type Loop struct {
 	Options
 
@@ -80,15 +75,15 @@ type Loop struct {
 	heard   *logind.State
 	decided *core.Decision
 
-	// What one goroutine alone uses.
-	entry      *core.Entry
-	unstored   bool // the entry is not on disk as it is here
-	fresh      bool // nothing was decided yet that logind had a say in
-	inhibition inhibition
-	saw        string // the trouble that was logged last
+	// Fields of the one goroutine of Run.
+	entry       *core.Entry
+	unstored    bool // the entry is not on disk as it is here
+	fresh       bool // nothing was decided yet that logind had a say in
+	inhibition  inhibition
+	lastTrouble string // the trouble that was logged last
 }
 
-// New is a loop that has yet to run.
+// New returns a loop that does not run yet.
 func New(o Options) *Loop {
 	if o.ScheduleDir == "" {
 		o.ScheduleDir = ScheduleDir
@@ -104,10 +99,10 @@ func New(o Options) *Loop {
 	}
 }
 
-// Collector is what Prometheus is told.
+// Collector returns the metrics of the loop.
 func (l *Loop) Collector() prometheus.Collector { return l.inhibitor }
 
-// Wake has the loop look again.
+// Wake requests another pass.
 func (l *Loop) Wake() {
 	select {
 	case l.wake <- struct{}{}:
@@ -115,7 +110,7 @@ func (l *Loop) Wake() {
 	}
 }
 
-// Decided is what was decided last; false before anything was.
+// Decided returns the last decision, if any.
 func (l *Loop) Decided() (core.Decision, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,7 +120,7 @@ func (l *Loop) Decided() (core.Decision, bool) {
 	return *l.decided, true
 }
 
-// Run works until the context ends. A shutdown is not held up any more then.
+// Run works until the context ends, and then releases the inhibitor.
 func (l *Loop) Run(ctx context.Context, agent Agent) {
 	defer l.inhibition.release()
 	l.load()
@@ -147,7 +142,7 @@ func (l *Loop) Run(ctx context.Context, agent Agent) {
 	}
 }
 
-// load reads the entry. One that makes no sense is kept aside, and nothing is known then.
+// load reads the entry. An invalid one is renamed and ignored.
 func (l *Loop) load() {
 	data, err := l.entries.Read()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -157,11 +152,10 @@ func (l *Loop) load() {
 		l.entry, err = core.ParseEntry(data)
 	}
 	if err != nil {
-		l.Log.Error(l.entries.Reject(err), "What was written down of a shutdown is lost")
+		l.Log.Error(l.entries.Reject(err), "Discarded the recorded shutdown")
 	}
 }
 
-// hear keeps what systemd-logind says.
 func (l *Loop) hear(state logind.State) {
 	l.mu.Lock()
 	l.heard = &state
@@ -169,7 +163,7 @@ func (l *Loop) hear(state logind.State) {
 	l.Wake()
 }
 
-// pass observes, decides, records and acts, and returns when to do so again at the latest.
+// pass observes, decides, records and acts, and returns when the next pass is due.
 func (l *Loop) pass(ctx context.Context, agent Agent) (again time.Duration) {
 	state, known := l.says()
 	if !known {
@@ -179,10 +173,10 @@ func (l *Loop) pass(ctx context.Context, agent Agent) (again time.Duration) {
 		d := core.Decide(l.observe(state, agent))
 		l.record(d.Entry)
 		moved := l.inhibition.ensure(ctx, d.Inhibit, state)
-		l.trouble(l.inhibition.refusal)
+		l.logTrouble(l.inhibition.refusal)
 		l.fresh = l.fresh && state.Fault != ""
 		l.Emit(d.Events...)
-		l.tell(d, agent)
+		l.publish(d, agent)
 		if again = relist; d.After > 0 {
 			again = min(again, d.After)
 		}
@@ -193,7 +187,6 @@ func (l *Loop) pass(ctx context.Context, agent Agent) (again time.Duration) {
 	return again
 }
 
-// says is what systemd-logind says; false until it has been heard.
 func (l *Loop) says() (logind.State, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -218,8 +211,7 @@ func (l *Loop) observe(state logind.State, agent Agent) core.Snapshot {
 	}
 }
 
-// record writes the entry. What cannot be written keeps nobody from what is to be done; it
-// is tried again in each pass.
+// record writes the entry. A failed write blocks nothing and is retried in each pass.
 func (l *Loop) record(entry *core.Entry) {
 	if string(entry.Text()) != string(l.entry.Text()) {
 		l.entry, l.unstored = entry, true
@@ -232,14 +224,14 @@ func (l *Loop) record(entry *core.Entry) {
 		store = func() error { return l.entries.Write(l.entry.Text()) }
 	}
 	if err := store(); err != nil {
-		l.trouble(fmt.Sprintf("write down the shutdown: %v", err))
+		l.logTrouble(fmt.Sprintf("write down the shutdown: %v", err))
 		return
 	}
 	l.unstored = false
 }
 
-// tell keeps the decision for the agent.
-func (l *Loop) tell(d core.Decision, agent Agent) {
+// publish keeps the decision for the agent.
+func (l *Loop) publish(d core.Decision, agent Agent) {
 	l.inhibitor.Set(0)
 	if l.inhibition.lock != nil {
 		l.inhibitor.Set(1)
@@ -250,11 +242,11 @@ func (l *Loop) tell(d core.Decision, agent Agent) {
 	agent.ReportSoon()
 }
 
-// trouble is logged when it changes.
-func (l *Loop) trouble(what string) {
-	if what == "" || what == l.saw {
+// logTrouble logs an error when it changes.
+func (l *Loop) logTrouble(what string) {
+	if what == "" || what == l.lastTrouble {
 		return
 	}
-	l.saw = what
-	l.Log.Info("This is tried again", "trouble", what)
+	l.lastTrouble = what
+	l.Log.Info("Retrying", "reason", what)
 }

@@ -14,15 +14,15 @@ import (
 	core "ebbtide.dev/ebbtide/internal/core/nodeagent/shutdown"
 )
 
-// watchSchedule has the kernel tell of the file. The function that it returns is called now
-// and then: the folder may be there only later.
+// watchSchedule watches the file. The result must be called regularly, as the folder may be created
+// later.
 func (l *Loop) watchSchedule(ctx context.Context) (renew func()) {
 	if l.Wish == v1alpha1.ShutdownModeOff {
 		return func() {}
 	}
 	watch, err := inotify.Start(ctx, l.Wake)
 	if err != nil {
-		l.trouble(fmt.Sprintf("%v; %s is read every %s instead", err, l.schedule.Path(), relist))
+		l.logTrouble(fmt.Sprintf("%v; %s is read every %s instead", err, l.schedule.Path(), relist))
 	}
 	return func() {
 		watch.Follow(filepath.Dir(l.ScheduleDir))
@@ -30,8 +30,7 @@ func (l *Loop) watchSchedule(ctx context.Context) (renew func()) {
 	}
 }
 
-// readSchedule is the shutdown that has a time; nil if there is none. A file that cannot be
-// read changes nothing of what was known.
+// readSchedule returns the schedule, or nil. An unreadable file changes nothing.
 func (l *Loop) readSchedule() *core.Schedule {
 	data, err := l.schedule.Read()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -44,7 +43,7 @@ func (l *Loop) readSchedule() *core.Schedule {
 	if err == nil {
 		return schedule
 	}
-	l.trouble(fmt.Sprintf("%s cannot be read: %v", l.schedule.Path(), err))
+	l.logTrouble(fmt.Sprintf("%s cannot be read: %v", l.schedule.Path(), err))
 	if l.entry == nil || l.entry.Phase != v1alpha1.ShutdownScheduled {
 		return nil
 	}

@@ -96,7 +96,7 @@ func TestAShutdownBecomesAMaintenanceAndEnds(t *testing.T) {
 	w.assertWrites("create NodeMaintenance node-shutdown-one", "delete NodeMaintenance node-shutdown-one")
 	if diff := cmp.Diff([]string{
 		"NodeShutdownDetected on NodeMaintenance/node-shutdown-one: Node one is shutting down (reboot).",
-		"NodeShutdownEnded on NodeMaintenance/node-shutdown-one: The node does not shut down after all.",
+		"NodeShutdownEnded on NodeMaintenance/node-shutdown-one: The shutdown was cancelled.",
 	}, w.api.Events()); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}

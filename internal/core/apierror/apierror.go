@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// Texts of the API server. They are the same in all versions that are supported.
+// Texts of the API server, the same in all supported versions.
 const (
 	severalBudgets  = "more than one PodDisruptionBudget"
 	differentUID    = "the UID in the precondition"
 	deniedByWebhook = "denied the request"
 	deniedByPolicy  = "denied request"
-	// violation is what it says of every budget before it names one.
+	// violation precedes the name of a budget.
 	violation = "Cannot evict pod as it would violate the pod's disruption budget."
 )
 
 var (
 	budgetName = regexp.MustCompile(`(?i:the) disruption budget (\S+) `)
-	// Webhooks are named as domains are.
+	// Names of webhooks are domain names.
 	webhookName     = regexp.MustCompile(`admission webhook "([a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?)"`)
 	uncalledWebhook = regexp.MustCompile(`failed calling webhook "([a-z0-9.-]{1,253})"`)
 	policyName      = regexp.MustCompile(`ValidatingAdmissionPolicy '([a-z0-9.-]{1,253})' with binding '[a-z0-9.-]{1,253}' denied request`)
@@ -30,7 +30,7 @@ var (
 // IsSeveralBudgets reports whether an eviction is refused because several budgets apply.
 func IsSeveralBudgets(text string) bool { return strings.Contains(text, severalBudgets) }
 
-// IsOtherUID reports whether the object is another one than the precondition names.
+// IsOtherUID reports whether the UID of a precondition does not match.
 func IsOtherUID(text string) bool { return strings.Contains(text, differentUID) }
 
 // IsDenied reports whether an admission webhook or policy refuses.
@@ -38,21 +38,19 @@ func IsDenied(text string) bool {
 	return strings.Contains(text, deniedByWebhook) || strings.Contains(text, deniedByPolicy)
 }
 
-// Budget returns the PodDisruptionBudget that refuses an eviction; empty if none is named.
+// Budget returns the PodDisruptionBudget that refuses an eviction, if it is named.
 func Budget(text string) string { return first(budgetName, text) }
 
-// Webhook returns the admission webhook that refuses; empty if none is named.
+// Webhook returns the admission webhook that refuses, if it is named.
 func Webhook(text string) string { return first(webhookName, text) }
 
-// Policy returns the ValidatingAdmissionPolicy that refuses; empty if none is named.
+// Policy returns the ValidatingAdmissionPolicy that refuses, if it is named.
 func Policy(text string) string { return first(policyName, text) }
 
-// UncalledWebhook returns the admission webhook that could not be called, and has to agree;
-// empty if none is named.
+// UncalledWebhook returns the required admission webhook that could not be called, if it is named.
 func UncalledWebhook(text string) string { return first(uncalledWebhook, text) }
 
-// Violation returns the answer about a budget with the sentence that it begins with, of which
-// its cause lacks it.
+// Violation returns the answer about a budget with the sentence that its cause lacks.
 func Violation(text string) string {
 	if strings.HasPrefix(text, violation) {
 		return text
@@ -65,12 +63,10 @@ type Right struct {
 	User, Verb string
 	// Resource may have a subresource, after a slash.
 	Resource, Group string
-	// Namespace is empty for the whole cluster.
-	Namespace string
+	Namespace       string
 }
 
-// MissingRight returns the right for whose lack the authorizer refuses; false for other
-// refusals.
+// MissingRight returns the right that the authorizer reports as missing; false for other refusals.
 func MissingRight(text string) (Right, bool) {
 	found := missingRight.FindStringSubmatch(text)
 	if found == nil {

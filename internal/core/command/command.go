@@ -11,17 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// placeholder stands for a name that the API server does not allow.
+// placeholder replaces a name that the API server does not allow.
 const placeholder = "NAME"
 
-// Quoted holds one or more words of a shell command, quoted for the shell. Only this package makes them.
+// Quoted holds one or more shell words. Only this package creates them.
 type Quoted struct{ text string }
 
 // String returns the words as a shell reads them.
 func (w Quoted) String() string { return w.text }
 
-// Of returns a command, and what a message says around it. It treats each argument that is
-// neither Quoted nor an integer as a name.
+// Of returns a command with the message around it. Each argument that is neither Quoted nor an
+// integer must be a name.
 func Of(format string, args ...any) string { return Join(format, args...).text }
 
 // Join is Of for a part of a command.
@@ -50,8 +50,7 @@ func Names(names ...string) Quoted {
 	return Quoted{strings.Join(words, " ")}
 }
 
-// Quote returns text as one word. It is for what Ebbtide or the user of the plugin has
-// written, such as a patch or a flag.
+// Quote returns text of Ebbtide or of the user, such as a patch or a flag, as one word.
 func Quote(text string) Quoted {
 	special := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:@%+,=", r)
@@ -62,7 +61,6 @@ func Quote(text string) Quoted {
 	return Quoted{"'" + strings.ReplaceAll(text, "'", `'\''`) + "'"}
 }
 
-// plainFolder is an absolute path that needs no quotes.
 var plainFolder = regexp.MustCompile(`^/[A-Za-z0-9._/+@-]{0,255}$`)
 
 // Folder returns the path of a folder, or the placeholder if the path needs quotes.

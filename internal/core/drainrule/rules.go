@@ -11,31 +11,29 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// Set is the MachineDrainRules of one namespace, compiled.
+// Set holds the compiled MachineDrainRules of one namespace.
 type Set struct{ rules []rule }
 
-// Rules are the rules that are meant, or may be meant, for one Machine or node.
+// Rules are the rules that apply, or may apply, to one Machine or node.
 type Rules struct{ candidates []candidate }
 
-// None is true if no rule is meant, or may be.
+// None reports whether no rule applies or may apply.
 func (r Rules) None() bool { return len(r.candidates) == 0 }
 
-// candidate is a rule; the answer is whether it is meant for the Machine or node.
+// candidate is a rule with the answer whether it applies to the Machine or node.
 type candidate struct {
 	*rule
 	answer answer
 }
 
-// rule is a compiled MachineDrainRule.
 type rule struct {
-	// name is namespace/name.
 	name      string
 	treatment Treatment
 
 	machines, pods, nodes []entry
 }
 
-// Compile reads the rules of one namespace.
+// Compile compiles the rules of one namespace.
 func Compile(rules []*v1alpha1.MachineDrainRule) Set {
 	sorted := slices.SortedFunc(slices.Values(rules), func(a, b *v1alpha1.MachineDrainRule) int { return cmp.Compare(a.Name, b.Name) })
 	compiled := make([]rule, 0, len(sorted))
@@ -63,8 +61,8 @@ func compile(r *v1alpha1.MachineDrainRule) rule {
 	return compiled
 }
 
-// Unread stands for the rules of a namespace that could not be read, and why.
-// Any of them may be meant for any pod without a label.
+// Unread replaces the rules of a namespace that could not be read. They may apply to any pod
+// without a label.
 func Unread(namespace, why string) Set {
 	return Set{rules: []rule{{nodes: []entry{{}}, treatment: Treatment{
 		Order:  math.MinInt32,
@@ -74,9 +72,8 @@ func Unread(namespace, why string) Set {
 	}}}}
 }
 
-// ForMachine returns the rules that are meant for a Machine, of those in its
-// namespace, by its labels and those of its Cluster. Rules with nodes and without
-// machines are not for Machines.
+// ForMachine returns the rules of the namespace that select a Machine by its labels and those of
+// its Cluster. Rules with nodes and without machines are not for Machines.
 func ForMachine(rules []*v1alpha1.MachineDrainRule, machine, cluster map[string]string) Rules {
 	return Compile(rules).choose(func(r *rule) answer {
 		if len(r.machines) == 0 {
@@ -86,8 +83,8 @@ func ForMachine(rules []*v1alpha1.MachineDrainRule, machine, cluster map[string]
 	})
 }
 
-// ForNode returns the rules that are meant for a node under a NodeMaintenance, by
-// its labels. Rules without nodes are not for NodeMaintenances.
+// ForNode returns the rules that select a node under a NodeMaintenance by its labels. Rules without
+// nodes are not for NodeMaintenances.
 func (s Set) ForNode(node map[string]string) Rules {
 	return s.choose(func(r *rule) answer {
 		if len(r.nodes) == 0 {
@@ -97,7 +94,6 @@ func (s Set) ForNode(node map[string]string) Rules {
 	})
 }
 
-// choose leaves out the rules that are not meant.
 func (s Set) choose(ask func(*rule) answer) Rules {
 	var candidates []candidate
 	for n := range s.rules {
@@ -108,8 +104,8 @@ func (s Set) choose(ask func(*rule) answer) Rules {
 	return Rules{candidates: candidates}
 }
 
-// meant returns whether the rule is meant for a pod of its Machine or node.
-func (c *candidate) meant(pod *corev1.Pod, facts *Facts) answer {
+// appliesTo returns whether the rule applies to a pod of its Machine or node.
+func (c *candidate) appliesTo(pod *corev1.Pod, facts *Facts) answer {
 	if len(c.pods) == 0 {
 		return c.answer
 	}

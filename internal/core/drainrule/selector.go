@@ -9,14 +9,13 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// answer is yes, no, or that it is unclear, and what makes it so. That says what
-// is wrong and what would help.
+// answer is yes, no or unclear; unclear contains the problem and a suggestion.
 type answer struct {
 	no      bool
 	unclear string
 }
 
-// and is no if one of the two is no, whatever the other one is.
+// and is no if either answer is no.
 func (a answer) and(b answer) answer {
 	switch {
 	case a.no || b.no:
@@ -27,7 +26,7 @@ func (a answer) and(b answer) answer {
 	return b
 }
 
-// anyOf is yes if the answer to one of the entries is yes, whatever the others are.
+// anyOf is yes if the answer to any entry is yes.
 func anyOf(entries []entry, ask func(*entry) answer) answer {
 	all := answer{no: true}
 	for n := range entries {
@@ -42,20 +41,19 @@ func anyOf(entries []entry, ask func(*entry) answer) answer {
 	return all
 }
 
-// entry is one of a list of selectors: by the labels of an object, and by those
-// of the Cluster or namespace around it.
+// entry selects by the labels of an object and of its Cluster or namespace.
 type entry struct{ own, around selector }
 
 // selector is a label selector.
 type selector struct {
-	// understood is what of it can be understood; nil selects everything.
+	// understood is its valid part; nil selects everything.
 	understood labels.Selector
-	// unclear is why the rest cannot be.
+	// unclear describes its invalid part.
 	unclear string
 }
 
-// newSelector compiles label by label, so that what can be understood of a
-// selector still excludes. field is where it stands.
+// newSelector compiles label by label, so that the valid part still excludes objects. Field is its
+// path.
 func newSelector(field string, from *metav1.LabelSelector) selector {
 	if from == nil {
 		return selector{}
@@ -70,12 +68,11 @@ func newSelector(field string, from *metav1.LabelSelector) selector {
 	return s
 }
 
-// add takes one label or expression.
 func (s *selector) add(field string, part *metav1.LabelSelector) {
 	compiled, err := metav1.LabelSelectorAsSelector(part)
 	if err != nil {
 		unclear := fmt.Sprintf("%s cannot be understood: %v. Correct or delete the rule.", field, err)
-		// Labels come in any order, and the reason is always the same one.
+		// The result must not depend on the order of labels.
 		if s.unclear == "" || unclear < s.unclear {
 			s.unclear = unclear
 		}
@@ -88,7 +85,6 @@ func (s *selector) add(field string, part *metav1.LabelSelector) {
 	s.understood = s.understood.Add(requirements...)
 }
 
-// everything returns true if there are no labels that it does not select.
 func (s *selector) everything() bool { return s.understood == nil && s.unclear == "" }
 
 func (s *selector) of(set map[string]string) answer {
@@ -98,8 +94,8 @@ func (s *selector) of(set map[string]string) answer {
 	return answer{unclear: s.unclear}
 }
 
-// ofNamespace asks about the labels of a namespace. One that does not exist is
-// unknown like one that was not read: a pod is never without.
+// ofNamespace matches the labels of a namespace. A missing one counts as unread, since every pod
+// has one.
 func (s *selector) ofNamespace(name string, facts *Facts) answer {
 	if set, read := facts.Namespaces[name]; read {
 		return s.of(set)

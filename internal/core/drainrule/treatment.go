@@ -13,41 +13,33 @@ import (
 
 // Treatment is how a drain treats a pod.
 type Treatment struct {
-	// Behavior means nothing if there is a Cause.
+	// Behavior is only valid without a Cause.
 	Behavior v1alpha1.DrainBehavior
-	// Order is when the pod is evicted; 0 unless Behavior is Drain. With a Cause it
-	// is the lowest that anything in question could give the pod, so that nothing
-	// leaves under it; NoOrder if it would be skipped in any case.
+	// Order is the order of the pod; 0 unless Behavior is Drain. With a Cause it is the lowest
+	// possible order, or NoOrder if the pod would be skipped in any case.
 	Order int32
-	// Reason is what decided, such as "MachineDrainRule portworx"; empty if
-	// nothing did and the default applies.
+	// Reason names what decided, such as "MachineDrainRule portworx". It is empty for the default.
 	Reason string
-	// Cause is why nobody knows how to treat the pod, and what would help. The
-	// pod then waits: it is neither evicted nor skipped, and holds no order.
+	// Cause is why the treatment is unknown, with a suggestion. The pod then waits.
 	Cause string
-	// Object is the rule that decided, or what the Cause is about.
+	// Object is the rule that decided, or the object of the Cause.
 	Object v1alpha1.BlockerObject
-	// Problems are labels that are ignored.
+	// Problems are ignored labels.
 	Problems []podclass.Problem
 }
 
-// Facts is what rules ask about beside the pod. What has no entry and no error
-// is known not to exist.
+// Facts are objects that rules depend on. What has neither an entry nor an error does not exist.
 type Facts struct {
-	// Namespaces are the labels of namespaces, by name.
-	Namespaces map[string]map[string]string
-	// NamespaceErrors is why namespaces could not be read, by name.
+	// Namespaces are labels by name.
+	Namespaces      map[string]map[string]string
 	NamespaceErrors map[string]string
-	// DaemonSets are the UIDs of the DaemonSets that exist.
-	DaemonSets map[types.NamespacedName]types.UID
-	// DaemonSetErrors is why DaemonSets could not be read.
+	DaemonSets      map[types.NamespacedName]types.UID
 	DaemonSetErrors map[types.NamespacedName]string
 }
 
-// NoOrder is the order of a pod that holds nobody up.
+// NoOrder is the order of a pod that delays no other.
 const NoOrder = math.MaxInt32
 
-// holds is the lowest order that a pod with the treatment may hold.
 func (t Treatment) holds() int32 {
 	switch {
 	case t.Cause != "" || t.Behavior == v1alpha1.DrainBehaviorDrain:
@@ -59,16 +51,15 @@ func (t Treatment) holds() int32 {
 	}
 }
 
-// What decides besides rules.
+// Reasons other than rules.
 const (
 	byLabel     = "label " + v1alpha1.DrainLabel
 	byDaemonSet = "DaemonSet"
 	asStatic    = "static pod"
 )
 
-// Of returns how the drain of a Machine treats a pod. Pods of a DaemonSet and
-// static pods are skipped: they would come back. A pod that has finished does
-// not, and neither does one whose DaemonSet is gone.
+// Of returns how the drain of a Machine treats a pod. Pods of a DaemonSet and static pods are
+// skipped because they would be recreated, unless they have finished or the DaemonSet is gone.
 func (r Rules) Of(pod *corev1.Pod, facts Facts) Treatment {
 	switch podclass.Type(pod) {
 	case v1alpha1.PodTypeStatic:
@@ -103,8 +94,8 @@ func (r Rules) ofDaemonSet(pod *corev1.Pod, facts Facts) Treatment {
 	}
 }
 
-// Ask returns how a drain treats a pod of any type: as its label says, else as
-// the first rule says that is meant for it, else by evicting it in order 0.
+// Ask returns how a drain treats a pod of any type: by its label, by the first rule that applies,
+// or by eviction in order 0.
 func (r Rules) Ask(pod *corev1.Pod, facts Facts) Treatment {
 	behavior, problems := podclass.DrainLabel(pod)
 	if behavior != v1alpha1.DrainBehaviorDrain {
@@ -113,7 +104,7 @@ func (r Rules) Ask(pod *corev1.Pod, facts Facts) Treatment {
 	treatment := Treatment{Behavior: v1alpha1.DrainBehaviorDrain}
 	for n := range r.candidates {
 		candidate := &r.candidates[n]
-		if a := candidate.meant(pod, &facts); !a.no {
+		if a := candidate.appliesTo(pod, &facts); !a.no {
 			treatment = candidate.treat(a.unclear)
 			if a.unclear != "" {
 				treatment.Order = min(candidate.treatment.holds(), r.lowest(n+1, pod, &facts))
@@ -125,12 +116,11 @@ func (r Rules) Ask(pod *corev1.Pod, facts Facts) Treatment {
 	return treatment
 }
 
-// lowest is the lowest order that the rules from the nth on may give a pod, or the
-// default after them.
+// lowest returns the lowest order that the rules from the nth on, or the default, may give a pod.
 func (r Rules) lowest(n int, pod *corev1.Pod, facts *Facts) int32 {
 	lowest := int32(NoOrder)
 	for ; n < len(r.candidates); n++ {
-		a := r.candidates[n].meant(pod, facts)
+		a := r.candidates[n].appliesTo(pod, facts)
 		if a.no {
 			continue
 		}
@@ -142,7 +132,6 @@ func (r Rules) lowest(n int, pod *corev1.Pod, facts *Facts) int32 {
 	return min(lowest, 0)
 }
 
-// treat is the rule's treatment of a pod that it is meant for, or may be.
 func (c *candidate) treat(unclear string) Treatment {
 	if unclear == "" {
 		return c.treatment

@@ -4,11 +4,10 @@ package excerpt
 
 import "strings"
 
-// more stands for what is left out.
 const more = "…"
 
-// Of returns a text of no more than so many bytes, with an ellipsis at its end if
-// something is left out. No character is cut in two.
+// Of returns at most so many bytes of a text, with an ellipsis if it is cut. No character is cut in
+// two.
 func Of(text string, bytes int) string {
 	if len(text) <= bytes {
 		return text

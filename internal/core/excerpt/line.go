@@ -5,10 +5,10 @@ import (
 	"unicode"
 )
 
-// Line is Of a text in one line of what can be seen: neither line breaks nor escape
-// sequences of terminals, nor marks that turn the direction of a text.
+// Line is Of for one visible line, without line breaks, escape sequences and marks that change the
+// direction.
 func Line(text string, bytes int) string {
-	// What nobody is shown is not looked at either.
+	// Text that is not shown is not processed.
 	words := strings.FieldsFunc(strings.ToValidUTF8(text[:min(len(text), 4*bytes)], ""), func(r rune) bool {
 		return unicode.IsSpace(r) || !unicode.IsPrint(r)
 	})

@@ -28,41 +28,16 @@ func TestAForgedNodeIsNotDrained(t *testing.T) {
 	t.Parallel()
 	alone := func(s *lifecycle.Snapshot) { s.Nodes = s.Nodes[:1] }
 	run(t, map[string]story{
-		"another Node instead of the Machine's own": {
-			of: draining, change: func(s *lifecycle.Snapshot) { victim(s, "victim-uid") },
-			does: "Recording, record",
-		},
-		"another Node without a UID": {
-			of: draining, change: func(s *lifecycle.Snapshot) { victim(s, "") },
-			does: "Recording, record",
-		},
-		"another Node, and the Machine has none": {
-			of: draining, change: func(s *lifecycle.Snapshot) { victim(s, "victim-uid"); alone(s) },
-			does:   "WaitingForInfrastructureDeletion, record",
-			says:   map[string]string{drainingCondition: "False/Skipped"},
-			events: []string{"DrainSkipped", "VolumeDetachSkipped", "NotFound"},
-		},
-		"another Node, and only the Node is left to be deleted": {
-			of: leaving, change: func(s *lifecycle.Snapshot) { victim(s, "victim-uid"); alone(s) },
-			does: "DeletionCompleted, drop finalizer", events: []string{"NodeDeleted"},
-		},
-		"another Node, and the Machine has no providerID": {
-			of: draining, change: func(s *lifecycle.Snapshot) {
-				victim(s, "victim-uid")
-				s.Machine.Spec.ProviderID, s.Infrastructure.Object.ProviderID = "", ""
-			},
-			does:   "DrainingNode",
-			says:   map[string]string{drainedCondition: "False/DrainError"},
-			events: []string{"Unknown", "DrainError"},
-		},
-		"a Node that registered under another name": {
-			of: draining, change: func(s *lifecycle.Snapshot) { s.Nodes[0].Name, s.Nodes[0].UID = "node-9", "uid-9" },
-			does: "Recording, record",
-		},
-		"another Node of a Machine that runs": {
-			of: running, change: func(s *lifecycle.Snapshot) { victim(s, "victim-uid") },
-			does: "WaitingForNode, record",
-		},
+		"another Node instead of the Machine's own":             {draining, func(s *lifecycle.Snapshot) { victim(s, "victim-uid") }, "Recording, record", "", ""},
+		"another Node without a UID":                            {draining, func(s *lifecycle.Snapshot) { victim(s, "") }, "Recording, record", "", ""},
+		"another Node, and the Machine has none":                {draining, func(s *lifecycle.Snapshot) { victim(s, "victim-uid"); alone(s) }, "WaitingForInfrastructureDeletion, record", "DrainingSucceeded=False/Skipped", "DrainSkipped VolumeDetachSkipped NotFound"},
+		"another Node, and only the Node is left to be deleted": {leaving, func(s *lifecycle.Snapshot) { victim(s, "victim-uid"); alone(s) }, "DeletionCompleted, drop finalizer", "", "NodeDeleted"},
+		"another Node, and the Machine has no providerID": {draining, func(s *lifecycle.Snapshot) {
+			victim(s, "victim-uid")
+			s.Machine.Spec.ProviderID, s.Infrastructure.Object.ProviderID = "", ""
+		}, "DrainingNode", "Drained=False/DrainError", "Unknown DrainError"},
+		"a Node that registered under another name": {draining, func(s *lifecycle.Snapshot) { s.Nodes[0].Name, s.Nodes[0].UID = "node-9", "uid-9" }, "Recording, record", "", ""},
+		"another Node of a Machine that runs":       {running, func(s *lifecycle.Snapshot) { victim(s, "victim-uid") }, "WaitingForNode, record", "", ""},
 	})
 }
 
@@ -72,19 +47,13 @@ func TestAForgedTimeEndsNoStep(t *testing.T) {
 	t.Parallel()
 	longAgo := metav1.NewTime(start.AddDate(-1, 0, 0))
 	run(t, map[string]story{
-		"a drain that was over before the deletion": {
-			of: running, change: func(s *lifecycle.Snapshot) {
-				s.Machine.Status.Deletion = &v1alpha1.MachineDeletionStatus{WaitForNodeVolumeDetachStartTime: &longAgo}
-			},
-			does: "Running, forget the deletion",
-		},
-		"a drain that began long before the deletion": {
-			of: draining, change: func(s *lifecycle.Snapshot) {
-				s.Machine.Spec.Deletion.NodeDrainTimeoutSeconds = new(int32(600))
-				s.Machine.Status.Deletion.NodeDrainStartTime, s.Now = &longAgo, after(599)
-				s.Drain.Pods = []*corev1.Pod{pod("a")}
-			},
-			does: "DrainingNode, evict app/a, look again in 1s", events: []string{"DrainStarted"},
-		},
+		"a drain that was over before the deletion": {running, func(s *lifecycle.Snapshot) {
+			s.Machine.Status.Deletion = &v1alpha1.MachineDeletionStatus{WaitForNodeVolumeDetachStartTime: &longAgo}
+		}, "Running, forget the deletion", "", ""},
+		"a drain that began long before the deletion": {draining, func(s *lifecycle.Snapshot) {
+			s.Machine.Spec.Deletion.NodeDrainTimeoutSeconds = new(int32(600))
+			s.Machine.Status.Deletion.NodeDrainStartTime, s.Now = &longAgo, after(599)
+			s.Drain.Pods = []*corev1.Pod{pod("a")}
+		}, "DrainingNode, evict app/a, look again in 1s", "", "DrainStarted"},
 	})
 }

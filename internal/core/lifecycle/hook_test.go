@@ -26,138 +26,62 @@ func TestHooks(t *testing.T) {
 }
 
 var hookStories = map[string]story{
-	"Story 1: perform different actions between the time a Machine is marked deleted and the time it is deleted from the infrastructure provider": {
-		of: detaching, change: func(s *lifecycle.Snapshot) { s.Machine.Spec.LifecycleHooks.PreTerminate = hook("AwaitReplacement") },
-		does:   "WaitingForPreTerminateHook, record",
-		says:   map[string]string{v1alpha1.ConditionTerminable: "False/HookPresent"},
-		events: []string{"VolumesDetached", "HeldByHooks"},
-	},
-	"Story 1: prolonged periods of one fewer host are prevented although the infrastructure is unreadable": {
-		of: detaching, change: func(s *lifecycle.Snapshot) {
-			s.Machine.Spec.LifecycleHooks.PreTerminate = hook("AwaitReplacement")
-			s.Infrastructure = lifecycle.Reading[lifecycle.External]{Problem: "timeout"}
-		},
-		does: "WaitingForPreTerminateHook, record", events: []string{"VolumesDetached", "HeldByHooks", "Unknown"},
-	},
-	"Story 2: some action after the Machine has been drained, but before it is removed: Drained says when": {
-		of: draining, change: func(s *lifecycle.Snapshot) { s.Machine.Spec.LifecycleHooks.PreTerminate = hook("SyncLogs") },
-		does:   "WaitingForPreTerminateHook, record",
-		says:   map[string]string{drainedCondition: "True/Drained"},
-		events: []string{"DrainStarted", "DrainCompleted", "VolumesDetached", "HeldByHooks"},
-	},
-	"Story 3: utilize my own draining controller instead of the built-in logic": {
-		of: deleted, change: func(s *lifecycle.Snapshot) {
-			s.Machine.Spec.LifecycleHooks.PreDrain = hook("MyOwnDrain")
-			s.Machine.Status.Deletion.PreDrainHookWaitStartTime = at(0)
-			s.Drain.Pods = []*corev1.Pod{pod("a")}
-		},
-		does: "WaitingForPreDrainHook", events: []string{"HeldByHooks"},
-	},
-	"Story 4: utilize my own creation controller": {
-		of: newborn, change: func(s *lifecycle.Snapshot) { s.Machine.Spec.LifecycleHooks.PreCreate = hook("IPAMController") },
-		does:   "WaitingForPreCreateHook",
-		says:   map[string]string{v1alpha1.ConditionCreatable: "False/HookPresent"},
-		events: []string{"HeldByHooks"},
-	},
-	"Creatable is kept up to date while the Machine is deleted": {
-		of: draining, change: func(s *lifecycle.Snapshot) {
-			s.Machine.Spec.LifecycleHooks.PreCreate = hook("IPAMController")
-			s.Drain.Pods = []*corev1.Pod{pod("a")}
-		},
-		does:   "DrainingNode, evict app/a",
-		says:   map[string]string{v1alpha1.ConditionCreatable: "False/HookPresent"},
-		events: []string{"DrainStarted"},
-	},
-	"Each lifecycle point can have 0 hooks": {of: newborn, does: "WaitingForBootstrap, adopt bootstrap"},
-	"or more hooks, which enforce no ordering": {
-		of: newborn, change: func(s *lifecycle.Snapshot) {
-			s.Machine.Spec.LifecycleHooks.PreCreate = append(hook("Zebra"), hook("Ant")...)
-		},
-		does:   "WaitingForPreCreateHook",
-		says:   map[string]string{v1alpha1.ConditionCreatable: "False/HookPresent"},
-		events: []string{"HeldByHooks"},
-	},
-	"When all hooks for a given lifecycle-point are removed, reconciliation will continue as normal": {
-		of: deleted, change: func(s *lifecycle.Snapshot) { s.Machine.Status.Deletion.PreDrainHookWaitStartTime = at(0) },
-		does: "DrainingNode, record",
-	},
-	"The machine controller should not timeout or otherwise consider the lifecycle hook as failed": {
-		of: deleted, change: func(s *lifecycle.Snapshot) {
-			s.Machine.Spec.LifecycleHooks.PreDrain = hook("Slow")
-			s.Machine.Status.Deletion.PreDrainHookWaitStartTime = at(0)
-			s.Machine.Spec.Deletion = v1alpha1.MachineDeletionSpec{NodeDrainTimeoutSeconds: new(int32(1)), NodeVolumeDetachTimeoutSeconds: new(int32(1))}
-			s.Now = after(1e8)
-		},
-		does: "WaitingForPreDrainHook", events: []string{"HeldByHooks"},
-	},
-	"Drainable and Terminable say what would be when deleted": {
-		of: running, change: func(s *lifecycle.Snapshot) {
-			s.Machine.Spec.LifecycleHooks = v1alpha1.LifecycleHooks{PreDrain: hook("One"), PreTerminate: hook("Two")}
-		},
-		does: "Running",
-		says: map[string]string{
-			v1alpha1.ConditionDrainable:  "False/HookPresent",
-			v1alpha1.ConditionTerminable: "False/HookPresent",
-			v1alpha1.ConditionCreatable:  "True/NoHooks",
-			drainedCondition:             "",
-		},
-	},
-	"preCreate hooks that come before the infrastructure hold it": {
-		of: bootstrapped, change: func(s *lifecycle.Snapshot) { s.Machine.Spec.LifecycleHooks.PreCreate = hook("IPAMController") },
-		does:   "WaitingForPreCreateHook",
-		says:   map[string]string{v1alpha1.ConditionCreatable: "False/HookPresent"},
-		events: []string{"HeldByHooks"},
-	},
-	"preCreate hooks that come later hold nothing": {
-		of: bootstrapped, change: func(s *lifecycle.Snapshot) {
-			own(s.Infrastructure.Object)
-			s.Machine.Spec.LifecycleHooks.PreCreate = hook("IPAMController")
-		},
-		does: "WaitingForInfrastructure",
-		says: map[string]string{v1alpha1.ConditionCreatable: "False/HookPresent"},
-	},
-	"a pre-drain hook that gets past admission while pods leave holds the rest of them": {
-		of: draining, change: func(s *lifecycle.Snapshot) {
-			s.Machine.Spec.LifecycleHooks.PreDrain = hook("Late")
-			s.Machine.Status.Deletion.PreDrainHookWaitStartTime = at(0)
-			s.Drain.Pods = []*corev1.Pod{pod("a")}
-			s.Nodes[0].Spec.Unschedulable = false
-		},
-		does: "WaitingForPreDrainHook, cordon", events: []string{"HeldByHooks"},
-	},
-	"a pre-drain hook that comes after the drain holds nothing": {
-		of: terminating, change: func(s *lifecycle.Snapshot) { s.Machine.Spec.LifecycleHooks.PreDrain = hook("Late") },
-		does: "WaitingForInfrastructureDeletion, delete infrastructure",
-	},
-	"a pre-drain hook that comes after the drain holds pods that come late": {
-		of: detaching, change: func(s *lifecycle.Snapshot) {
-			s.Machine.Spec.LifecycleHooks.PreDrain = hook("Late")
-			mount(s, pod("late"))
-		},
-		does: "WaitingForVolumeDetach", events: []string{"VolumesAttached"},
-	},
-	"a pre-terminate hook that comes just before the infrastructure is deleted holds it": {
-		of: terminating, change: func(s *lifecycle.Snapshot) {
-			s.Machine.Spec.LifecycleHooks.PreTerminate = hook("Late")
-			s.Machine.Status.Deletion.PreTerminateHookWaitStartTime = at(0)
-		},
-		does: "WaitingForPreTerminateHook", events: []string{"HeldByHooks"},
-	},
-	"a pre-terminate hook that comes while the infrastructure goes holds nothing": {
-		of: terminating, change: func(s *lifecycle.Snapshot) {
-			s.Machine.Spec.LifecycleHooks.PreTerminate = hook("Late")
-			s.Infrastructure.Object.Deleting = true
-		},
-		does: "WaitingForInfrastructureDeletion",
-	},
-	"the hook of a KubeadmControlPlane is remembered before anything is done, also long before the deletion": {
-		of: newborn, change: func(s *lifecycle.Snapshot) { annotate(s, v1alpha1.ControlPlaneHookAnnotation) },
-		does: "WaitingForBootstrap, record",
-	},
-	"the hook of a KubeadmControlPlane is remembered when it is first seen in the deletion": {
-		of: deleted, change: func(s *lifecycle.Snapshot) { annotate(s, v1alpha1.ControlPlaneHookAnnotation) },
-		does: "Recording, record",
-	},
+	"Story 1: perform different actions between the time a Machine is marked deleted and the time it is deleted from the infrastructure provider": {detaching, func(s *lifecycle.Snapshot) { s.Machine.Spec.LifecycleHooks.PreTerminate = hook("AwaitReplacement") }, "WaitingForPreTerminateHook, record", "Terminable=False/HookPresent", "VolumesDetached HeldByHooks"},
+	"Story 1: prolonged periods of one fewer host are prevented although the infrastructure is unreadable": {detaching, func(s *lifecycle.Snapshot) {
+		s.Machine.Spec.LifecycleHooks.PreTerminate = hook("AwaitReplacement")
+		s.Infrastructure = lifecycle.Reading[lifecycle.External]{Problem: "timeout"}
+	}, "WaitingForPreTerminateHook, record", "", "VolumesDetached HeldByHooks Unknown"},
+	"Story 2: some action after the Machine has been drained, but before it is removed: Drained says when": {draining, func(s *lifecycle.Snapshot) { s.Machine.Spec.LifecycleHooks.PreTerminate = hook("SyncLogs") }, "WaitingForPreTerminateHook, record", "Drained=True/Drained", "DrainStarted DrainCompleted VolumesDetached HeldByHooks"},
+	"Story 3: utilize my own draining controller instead of the built-in logic": {deleted, func(s *lifecycle.Snapshot) {
+		s.Machine.Spec.LifecycleHooks.PreDrain = hook("MyOwnDrain")
+		s.Machine.Status.Deletion.PreDrainHookWaitStartTime = at(0)
+		s.Drain.Pods = []*corev1.Pod{pod("a")}
+	}, "WaitingForPreDrainHook", "", "HeldByHooks"},
+	"Story 4: utilize my own creation controller": {newborn, func(s *lifecycle.Snapshot) { s.Machine.Spec.LifecycleHooks.PreCreate = hook("IPAMController") }, "WaitingForPreCreateHook", "Creatable=False/HookPresent", "HeldByHooks"},
+	"Creatable is kept up to date while the Machine is deleted": {draining, func(s *lifecycle.Snapshot) {
+		s.Machine.Spec.LifecycleHooks.PreCreate = hook("IPAMController")
+		s.Drain.Pods = []*corev1.Pod{pod("a")}
+	}, "DrainingNode, evict app/a", "Creatable=False/HookPresent", "DrainStarted"},
+	"Each lifecycle point can have 0 hooks": {newborn, nil, "WaitingForBootstrap, adopt bootstrap", "", ""},
+	"or more hooks, which enforce no ordering": {newborn, func(s *lifecycle.Snapshot) {
+		s.Machine.Spec.LifecycleHooks.PreCreate = append(hook("Zebra"), hook("Ant")...)
+	}, "WaitingForPreCreateHook", "Creatable=False/HookPresent", "HeldByHooks"},
+	"When all hooks for a given lifecycle-point are removed, reconciliation will continue as normal": {deleted, func(s *lifecycle.Snapshot) { s.Machine.Status.Deletion.PreDrainHookWaitStartTime = at(0) }, "DrainingNode, record", "", ""},
+	"The machine controller should not timeout or otherwise consider the lifecycle hook as failed": {deleted, func(s *lifecycle.Snapshot) {
+		s.Machine.Spec.LifecycleHooks.PreDrain = hook("Slow")
+		s.Machine.Status.Deletion.PreDrainHookWaitStartTime = at(0)
+		s.Machine.Spec.Deletion = v1alpha1.MachineDeletionSpec{NodeDrainTimeoutSeconds: new(int32(1)), NodeVolumeDetachTimeoutSeconds: new(int32(1))}
+		s.Now = after(1e8)
+	}, "WaitingForPreDrainHook", "", "HeldByHooks"},
+	"Drainable and Terminable say what would be when deleted": {running, func(s *lifecycle.Snapshot) {
+		s.Machine.Spec.LifecycleHooks = v1alpha1.LifecycleHooks{PreDrain: hook("One"), PreTerminate: hook("Two")}
+	}, "Running", "Creatable=True/NoHooks Drainable=False/HookPresent Drained=absent Terminable=False/HookPresent", ""},
+	"preCreate hooks that come before the infrastructure hold it": {bootstrapped, func(s *lifecycle.Snapshot) { s.Machine.Spec.LifecycleHooks.PreCreate = hook("IPAMController") }, "WaitingForPreCreateHook", "Creatable=False/HookPresent", "HeldByHooks"},
+	"preCreate hooks that come later hold nothing": {bootstrapped, func(s *lifecycle.Snapshot) {
+		own(s.Infrastructure.Object)
+		s.Machine.Spec.LifecycleHooks.PreCreate = hook("IPAMController")
+	}, "WaitingForInfrastructure", "Creatable=False/HookPresent", ""},
+	"a pre-drain hook that gets past admission while pods leave holds the rest of them": {draining, func(s *lifecycle.Snapshot) {
+		s.Machine.Spec.LifecycleHooks.PreDrain = hook("Late")
+		s.Machine.Status.Deletion.PreDrainHookWaitStartTime = at(0)
+		s.Drain.Pods = []*corev1.Pod{pod("a")}
+		s.Nodes[0].Spec.Unschedulable = false
+	}, "WaitingForPreDrainHook, cordon", "", "HeldByHooks"},
+	"a pre-drain hook that comes after the drain holds nothing": {terminating, func(s *lifecycle.Snapshot) { s.Machine.Spec.LifecycleHooks.PreDrain = hook("Late") }, "WaitingForInfrastructureDeletion, delete infrastructure", "", ""},
+	"a pre-drain hook that comes after the drain holds pods that come late": {detaching, func(s *lifecycle.Snapshot) {
+		s.Machine.Spec.LifecycleHooks.PreDrain = hook("Late")
+		mount(s, pod("late"))
+	}, "WaitingForVolumeDetach", "", "VolumesAttached"},
+	"a pre-terminate hook that comes just before the infrastructure is deleted holds it": {terminating, func(s *lifecycle.Snapshot) {
+		s.Machine.Spec.LifecycleHooks.PreTerminate = hook("Late")
+		s.Machine.Status.Deletion.PreTerminateHookWaitStartTime = at(0)
+	}, "WaitingForPreTerminateHook", "", "HeldByHooks"},
+	"a pre-terminate hook that comes while the infrastructure goes holds nothing": {terminating, func(s *lifecycle.Snapshot) {
+		s.Machine.Spec.LifecycleHooks.PreTerminate = hook("Late")
+		s.Infrastructure.Object.Deleting = true
+	}, "WaitingForInfrastructureDeletion", "", ""},
+	"the hook of a KubeadmControlPlane is remembered before anything is done, also long before the deletion": {newborn, func(s *lifecycle.Snapshot) { annotate(s, v1alpha1.ControlPlaneHookAnnotation) }, "WaitingForBootstrap, record", "", ""},
+	"the hook of a KubeadmControlPlane is remembered when it is first seen in the deletion":                  {deleted, func(s *lifecycle.Snapshot) { annotate(s, v1alpha1.ControlPlaneHookAnnotation) }, "Recording, record", "", ""},
 }
 
 // TestForeignConditions: "hook implementing controllers are encouraged to add a

@@ -23,44 +23,16 @@ func seenBefore(change func(*lifecycle.Snapshot)) func(*lifecycle.Snapshot) {
 func TestAnInstanceThatGoesByItself(t *testing.T) {
 	t.Parallel()
 	run(t, map[string]story{
-		"it is gone": {
-			of: draining, change: seenBefore(func(s *lifecycle.Snapshot) { s.Infrastructure = nothing() }),
-			does: "WaitingForBootstrapDeletion, record",
-			says: map[string]string{
-				drainingCondition: "False/Skipped",
-				drainedCondition:  "True/Skipped",
-				volumesCondition:  "False/Skipped",
-			},
-			events: []string{"DrainSkipped", "VolumeDetachSkipped", "NotFound"},
-		},
-		"it is gone while volumes are waited for": {
-			of: detaching, change: seenBefore(func(s *lifecycle.Snapshot) { s.Infrastructure = nothing() }),
-			does:   "WaitingForBootstrapDeletion, record",
-			says:   map[string]string{volumesCondition: "False/Skipped"},
-			events: []string{"VolumeDetachSkipped", "NotFound"},
-		},
-		"it is gone, and the cluster with it": {
-			of: draining, change: seenBefore(func(s *lifecycle.Snapshot) {
-				s.Infrastructure, s.Nodes, s.NodesProblem = nothing(), nil, "no route to host"
-			}),
-			does:   "WaitingForBootstrapDeletion, record",
-			says:   map[string]string{drainingCondition: "False/Skipped"},
-			events: []string{"Unknown", "DrainSkipped", "VolumeDetachSkipped", "NotFound"},
-		},
-		"pre-drain hooks hold all the same": {
-			of: deleted, change: seenBefore(func(s *lifecycle.Snapshot) {
-				s.Infrastructure, s.Machine.Spec.LifecycleHooks.PreDrain = nothing(), hook("MigrateImportantApp")
-			}),
-			does: "WaitingForPreDrainHook, record", events: []string{"HeldByHooks", "NotFound"},
-		},
-		"nobody knows whether it is gone": {
-			of: draining, change: seenBefore(func(s *lifecycle.Snapshot) { s.Infrastructure = unread("timeout") }),
-			does: "DrainingNode, evict app/a", events: []string{"DrainStarted", "Unknown"},
-		},
-		"it never was": {
-			of: draining, change: seenBefore(func(s *lifecycle.Snapshot) { s.Infrastructure, s.Machine.Status.InfrastructureSeen = nothing(), false }),
-			does: "DrainingNode, evict app/a", events: []string{"DrainStarted", "NotFound"},
-		},
+		"it is gone": {draining, seenBefore(func(s *lifecycle.Snapshot) { s.Infrastructure = nothing() }), "WaitingForBootstrapDeletion, record", "Drained=True/Skipped DrainingSucceeded=False/Skipped VolumeDetachSucceeded=False/Skipped", "DrainSkipped VolumeDetachSkipped NotFound"},
+		"it is gone while volumes are waited for": {detaching, seenBefore(func(s *lifecycle.Snapshot) { s.Infrastructure = nothing() }), "WaitingForBootstrapDeletion, record", "VolumeDetachSucceeded=False/Skipped", "VolumeDetachSkipped NotFound"},
+		"it is gone, and the cluster with it": {draining, seenBefore(func(s *lifecycle.Snapshot) {
+			s.Infrastructure, s.Nodes, s.NodesProblem = nothing(), nil, "no route to host"
+		}), "WaitingForBootstrapDeletion, record", "DrainingSucceeded=False/Skipped", "Unknown DrainSkipped VolumeDetachSkipped NotFound"},
+		"pre-drain hooks hold all the same": {deleted, seenBefore(func(s *lifecycle.Snapshot) {
+			s.Infrastructure, s.Machine.Spec.LifecycleHooks.PreDrain = nothing(), hook("MigrateImportantApp")
+		}), "WaitingForPreDrainHook, record", "", "HeldByHooks NotFound"},
+		"nobody knows whether it is gone": {draining, seenBefore(func(s *lifecycle.Snapshot) { s.Infrastructure = unread("timeout") }), "DrainingNode, evict app/a", "", "DrainStarted Unknown"},
+		"it never was":                    {draining, seenBefore(func(s *lifecycle.Snapshot) { s.Infrastructure, s.Machine.Status.InfrastructureSeen = nothing(), false }), "DrainingNode, evict app/a", "", "DrainStarted NotFound"},
 	})
 }
 
@@ -69,23 +41,9 @@ func TestAnInstanceThatIsDeletedByOthers(t *testing.T) {
 	t.Parallel()
 	going := func(s *lifecycle.Snapshot) { s.Infrastructure.Object.Deleting = true }
 	run(t, map[string]story{
-		"it goes, and its kubelet answers": {
-			of: draining, change: seenBefore(going),
-			does: "DrainingNode, evict app/a", events: []string{"DrainStarted"},
-		},
-		"it goes, and its kubelet does not answer": {
-			of: draining, change: seenBefore(func(s *lifecycle.Snapshot) { going(s); unreachable(s) }),
-			does: "WaitingForInfrastructureDeletion, record",
-			says: map[string]string{
-				drainingCondition: "False/Skipped",
-				volumesCondition:  "False/Skipped",
-			},
-			events: []string{"DrainSkipped", "VolumeDetachSkipped"},
-		},
-		"its kubelet does not answer, and it stays": {
-			of: draining, change: seenBefore(unreachable),
-			does: "DrainingNode, evict app/a", events: []string{"DrainStarted"},
-		},
+		"it goes, and its kubelet answers":          {draining, seenBefore(going), "DrainingNode, evict app/a", "", "DrainStarted"},
+		"it goes, and its kubelet does not answer":  {draining, seenBefore(func(s *lifecycle.Snapshot) { going(s); unreachable(s) }), "WaitingForInfrastructureDeletion, record", "DrainingSucceeded=False/Skipped VolumeDetachSucceeded=False/Skipped", "DrainSkipped VolumeDetachSkipped"},
+		"its kubelet does not answer, and it stays": {draining, seenBefore(unreachable), "DrainingNode, evict app/a", "", "DrainStarted"},
 	})
 }
 

@@ -24,28 +24,15 @@ func unread(why string) lifecycle.Reading[lifecycle.External] {
 func TestRegressionUnknownInfrastructureState(t *testing.T) {
 	t.Parallel()
 	run(t, map[string]story{
-		"before the Node is known": {
-			of: draining, change: func(s *lifecycle.Snapshot) {
-				s.Machine.Status.NodeRef, s.Machine.Spec.ProviderID, s.Nodes = nil, "", nil
-				s.Infrastructure = unread("the server is currently unable to handle the request")
-			},
-			does:   "DrainingNode",
-			says:   map[string]string{deletingCondition: "True/DrainingNode"},
-			events: []string{"Unknown", "DrainError", "Unknown"},
-		},
-		"while it is deleted": {
-			of: terminating, change: func(s *lifecycle.Snapshot) { s.Infrastructure = unread("timeout") },
-			does:   "WaitingForInfrastructureDeletion",
-			says:   map[string]string{deletingCondition: "True/WaitingForInfrastructureDeletion"},
-			events: []string{"Unknown"},
-		},
-		"while the bootstrap config is deleted": {
-			of: terminating, change: func(s *lifecycle.Snapshot) {
-				s.Infrastructure, s.Bootstrap = nothing(), new(unread("timeout"))
-				s.Machine.Status.Deletion.BootstrapDeletionStartTime = at(0)
-			},
-			does: "WaitingForBootstrapDeletion", events: []string{"InfrastructureDeleted", "Unknown"},
-		},
+		"before the Node is known": {draining, func(s *lifecycle.Snapshot) {
+			s.Machine.Status.NodeRef, s.Machine.Spec.ProviderID, s.Nodes = nil, "", nil
+			s.Infrastructure = unread("the server is currently unable to handle the request")
+		}, "DrainingNode", "Deleting=True/DrainingNode", "Unknown DrainError Unknown"},
+		"while it is deleted": {terminating, func(s *lifecycle.Snapshot) { s.Infrastructure = unread("timeout") }, "WaitingForInfrastructureDeletion", "Deleting=True/WaitingForInfrastructureDeletion", "Unknown"},
+		"while the bootstrap config is deleted": {terminating, func(s *lifecycle.Snapshot) {
+			s.Infrastructure, s.Bootstrap = nothing(), new(unread("timeout"))
+			s.Machine.Status.Deletion.BootstrapDeletionStartTime = at(0)
+		}, "WaitingForBootstrapDeletion", "", "InfrastructureDeleted Unknown"},
 	})
 }
 
@@ -54,55 +41,14 @@ func TestRegressionUnknownInfrastructureState(t *testing.T) {
 func TestRegressionTransientReadErrorSkipsNothing(t *testing.T) {
 	t.Parallel()
 	run(t, map[string]story{
-		"nodes, before the drain": {
-			of: draining, change: func(s *lifecycle.Snapshot) { s.Nodes, s.NodesProblem = nil, "connection refused" },
-			does: "DrainingNode",
-			says: map[string]string{
-				deletingCondition: "True/DrainingNode",
-				drainedCondition:  "False/DrainError",
-				drainingCondition: "Unknown/Unknown",
-			},
-			events: []string{"Unknown", "DrainError"},
-		},
-		"pods": {
-			of: draining, change: func(s *lifecycle.Snapshot) { s.DrainProblem = "list the pods: timeout" },
-			does: "DrainingNode", says: map[string]string{drainedCondition: "False/DrainError"},
-			events: []string{"DrainError"},
-		},
-		"the control plane": {
-			of: draining, change: func(s *lifecycle.Snapshot) { s.ControlPlane = new(unread("forbidden")) },
-			does:   "DrainingNode",
-			says:   map[string]string{drainedCondition: "False/DrainError"},
-			events: []string{"DrainError"},
-		},
-		"two Nodes of one providerID": {
-			of: draining, change: func(s *lifecycle.Snapshot) { twins(s); s.Machine.Status.NodeRef = nil },
-			does:   "DrainingNode",
-			says:   map[string]string{drainedCondition: "False/DrainError"},
-			events: []string{"Ambiguous", "DrainError"},
-		},
-		"attachments": {
-			of: detaching, change: func(s *lifecycle.Snapshot) { s.VolumesProblem = "timeout" },
-			does: "WaitingForVolumeDetach", says: map[string]string{volumesCondition: "Unknown/Unknown"}, events: []string{"Unknown"},
-		},
-		"pods whose volumes are not waited for": {
-			of: detaching, change: func(s *lifecycle.Snapshot) { attach(s); s.DrainProblem = "list the pods: timeout" },
-			does:   "WaitingForVolumeDetach",
-			says:   map[string]string{volumesCondition: "False/WaitingForVolumeDetach"},
-			events: []string{"VolumesAttached"},
-		},
-		"the Node, while it is deleted": {
-			of: leaving, change: func(s *lifecycle.Snapshot) { s.Nodes, s.NodesProblem = nil, "connection refused" },
-			does:   "DeletingNode, look again in 10s",
-			says:   map[string]string{deletingCondition: "True/DeletingNode"},
-			events: []string{"Unknown"},
-		},
-		"a Cluster that does not exist": {
-			of: draining, change: func(s *lifecycle.Snapshot) { s.Cluster = lifecycle.Reading[v1alpha1.Cluster]{} },
-			does:   "DrainingNode",
-			says:   map[string]string{drainedCondition: "False/DrainError"},
-			events: []string{"Unknown", "DrainError"},
-		},
+		"nodes, before the drain":               {draining, func(s *lifecycle.Snapshot) { s.Nodes, s.NodesProblem = nil, "connection refused" }, "DrainingNode", "Deleting=True/DrainingNode Drained=False/DrainError DrainingSucceeded=Unknown/Unknown", "Unknown DrainError"},
+		"pods":                                  {draining, func(s *lifecycle.Snapshot) { s.DrainProblem = "list the pods: timeout" }, "DrainingNode", "Drained=False/DrainError", "DrainError"},
+		"the control plane":                     {draining, func(s *lifecycle.Snapshot) { s.ControlPlane = new(unread("forbidden")) }, "DrainingNode", "Drained=False/DrainError", "DrainError"},
+		"two Nodes of one providerID":           {draining, func(s *lifecycle.Snapshot) { twins(s); s.Machine.Status.NodeRef = nil }, "DrainingNode", "Drained=False/DrainError", "Ambiguous DrainError"},
+		"attachments":                           {detaching, func(s *lifecycle.Snapshot) { s.VolumesProblem = "timeout" }, "WaitingForVolumeDetach", "VolumeDetachSucceeded=Unknown/Unknown", "Unknown"},
+		"pods whose volumes are not waited for": {detaching, func(s *lifecycle.Snapshot) { attach(s); s.DrainProblem = "list the pods: timeout" }, "WaitingForVolumeDetach", "VolumeDetachSucceeded=False/WaitingForVolumeDetach", "VolumesAttached"},
+		"the Node, while it is deleted":         {leaving, func(s *lifecycle.Snapshot) { s.Nodes, s.NodesProblem = nil, "connection refused" }, "DeletingNode, look again in 10s", "Deleting=True/DeletingNode", "Unknown"},
+		"a Cluster that does not exist":         {draining, func(s *lifecycle.Snapshot) { s.Cluster = lifecycle.Reading[v1alpha1.Cluster]{} }, "DrainingNode", "Drained=False/DrainError", "Unknown DrainError"},
 	})
 }
 
@@ -119,18 +65,8 @@ func remote(s *lifecycle.Snapshot) {
 func TestAMachineOfALostClusterNamesTheWayOut(t *testing.T) {
 	t.Parallel()
 	run(t, map[string]story{
-		"before the drain": {
-			of: draining, change: func(s *lifecycle.Snapshot) { remote(s); s.NodesProblem = cutOff },
-			does:   "DrainingNode",
-			says:   map[string]string{drainedCondition: "False/DrainError"},
-			events: []string{"Unknown", "DrainError"},
-		},
-		"before volumes are looked at": {
-			of: detaching, change: func(s *lifecycle.Snapshot) { remote(s); s.NodesProblem = cutOff },
-			does:   "WaitingForVolumeDetach",
-			says:   map[string]string{volumesCondition: "Unknown/Unknown"},
-			events: []string{"Unknown", "Unknown"},
-		},
+		"before the drain":             {draining, func(s *lifecycle.Snapshot) { remote(s); s.NodesProblem = cutOff }, "DrainingNode", "Drained=False/DrainError", "Unknown DrainError"},
+		"before volumes are looked at": {detaching, func(s *lifecycle.Snapshot) { remote(s); s.NodesProblem = cutOff }, "WaitingForVolumeDetach", "VolumeDetachSucceeded=Unknown/Unknown", "Unknown Unknown"},
 	})
 }
 
@@ -139,48 +75,27 @@ func TestUnneededUnknown(t *testing.T) {
 	t.Parallel()
 	exclude := map[string]string{v1alpha1.ExcludeNodeDrainingAnnotation: "", v1alpha1.ExcludeWaitForNodeVolumeDetachAnnotation: ""}
 	run(t, map[string]story{
-		"an unreachable cluster, and the Node is left alone": {
-			of: deleted, change: func(s *lifecycle.Snapshot) {
-				s.Nodes, s.NodesProblem, s.Machine.Annotations = nil, "no route to host", exclude
-			},
-			does: "WaitingForInfrastructureDeletion, record", events: []string{"Unknown", "DrainSkipped", "VolumeDetachSkipped"},
-		},
-		"a Cluster that does not exist, and the Node is left alone": {
-			of: deleted, change: func(s *lifecycle.Snapshot) {
-				s.Nodes, s.Cluster, s.Machine.Annotations = nil, lifecycle.Reading[v1alpha1.Cluster]{}, exclude
-			},
-			does: "WaitingForInfrastructureDeletion, record", events: []string{"Unknown", "DrainSkipped", "VolumeDetachSkipped"},
-		},
-		"a Cluster that does not exist, and a Machine that never had a Node": {
-			of: deleted, change: func(s *lifecycle.Snapshot) {
-				s.Nodes, s.Cluster = nil, lifecycle.Reading[v1alpha1.Cluster]{}
-				s.Machine.Status.NodeRef, s.Machine.Spec.ProviderID, s.Infrastructure.Object.ProviderID = nil, "", ""
-			},
-			does: "WaitingForInfrastructureDeletion, record", events: []string{"DrainSkipped", "VolumeDetachSkipped"},
-		},
-		"an unreachable cluster after the drain": {
-			of: terminating, change: func(s *lifecycle.Snapshot) { s.Nodes, s.NodesProblem = nil, "no route to host" },
-			does: "WaitingForInfrastructureDeletion, delete infrastructure", events: []string{"Unknown"},
-		},
-		"an infrastructure that is gone, when it cannot be read any more": {
-			of: terminating, change: func(s *lifecycle.Snapshot) {
-				s.Infrastructure, s.Machine.Status.Deletion.BootstrapDeletionStartTime = unread("no kind DockerMachine"), at(9)
-			},
-			does: "WaitingForBootstrapDeletion, delete bootstrap", events: []string{"Unknown"},
-		},
-		"an unreadable control plane of a Cluster that is deleted": {
-			of: deleted, change: func(s *lifecycle.Snapshot) {
-				s.ControlPlane, s.Cluster.Object.DeletionTimestamp = new(unread("forbidden")), at(0)
-			},
-			does: "WaitingForInfrastructureDeletion, record", events: []string{"DrainSkipped", "VolumeDetachSkipped"},
-		},
-		"an unreadable infrastructure during the drain": {
-			of: draining, change: func(s *lifecycle.Snapshot) {
-				s.Infrastructure = unread("timeout")
-				s.Drain.Pods = []*corev1.Pod{pod("a")}
-			},
-			does: "DrainingNode, evict app/a", events: []string{"DrainStarted", "Unknown"},
-		},
+		"an unreachable cluster, and the Node is left alone": {deleted, func(s *lifecycle.Snapshot) {
+			s.Nodes, s.NodesProblem, s.Machine.Annotations = nil, "no route to host", exclude
+		}, "WaitingForInfrastructureDeletion, record", "", "Unknown DrainSkipped VolumeDetachSkipped"},
+		"a Cluster that does not exist, and the Node is left alone": {deleted, func(s *lifecycle.Snapshot) {
+			s.Nodes, s.Cluster, s.Machine.Annotations = nil, lifecycle.Reading[v1alpha1.Cluster]{}, exclude
+		}, "WaitingForInfrastructureDeletion, record", "", "Unknown DrainSkipped VolumeDetachSkipped"},
+		"a Cluster that does not exist, and a Machine that never had a Node": {deleted, func(s *lifecycle.Snapshot) {
+			s.Nodes, s.Cluster = nil, lifecycle.Reading[v1alpha1.Cluster]{}
+			s.Machine.Status.NodeRef, s.Machine.Spec.ProviderID, s.Infrastructure.Object.ProviderID = nil, "", ""
+		}, "WaitingForInfrastructureDeletion, record", "", "DrainSkipped VolumeDetachSkipped"},
+		"an unreachable cluster after the drain": {terminating, func(s *lifecycle.Snapshot) { s.Nodes, s.NodesProblem = nil, "no route to host" }, "WaitingForInfrastructureDeletion, delete infrastructure", "", "Unknown"},
+		"an infrastructure that is gone, when it cannot be read any more": {terminating, func(s *lifecycle.Snapshot) {
+			s.Infrastructure, s.Machine.Status.Deletion.BootstrapDeletionStartTime = unread("no kind DockerMachine"), at(9)
+		}, "WaitingForBootstrapDeletion, delete bootstrap", "", "Unknown"},
+		"an unreadable control plane of a Cluster that is deleted": {deleted, func(s *lifecycle.Snapshot) {
+			s.ControlPlane, s.Cluster.Object.DeletionTimestamp = new(unread("forbidden")), at(0)
+		}, "WaitingForInfrastructureDeletion, record", "", "DrainSkipped VolumeDetachSkipped"},
+		"an unreadable infrastructure during the drain": {draining, func(s *lifecycle.Snapshot) {
+			s.Infrastructure = unread("timeout")
+			s.Drain.Pods = []*corev1.Pod{pod("a")}
+		}, "DrainingNode, evict app/a", "", "DrainStarted Unknown"},
 	})
 }
 
@@ -237,16 +152,10 @@ func TestClockStartsUnread(t *testing.T) {
 func TestRegressionNodeDeletionClock(t *testing.T) {
 	t.Parallel()
 	run(t, map[string]story{
-		"long after the deletion of the Machine": {
-			of: leaving, change: func(s *lifecycle.Snapshot) {
-				s.Now, s.Machine.Status.Deletion.NodeDeletionStartTime = after(7200), at(7191)
-			},
-			does: "DeletingNode, delete node, look again in 1s",
-		},
-		"not before the step begins": {
-			of: leaving, change: func(s *lifecycle.Snapshot) { s.Now, s.Machine.Status.Deletion.NodeDeletionStartTime = after(7200), nil },
-			does: "DeletingNode, record",
-		},
+		"long after the deletion of the Machine": {leaving, func(s *lifecycle.Snapshot) {
+			s.Now, s.Machine.Status.Deletion.NodeDeletionStartTime = after(7200), at(7191)
+		}, "DeletingNode, delete node, look again in 1s", "", ""},
+		"not before the step begins": {leaving, func(s *lifecycle.Snapshot) { s.Now, s.Machine.Status.Deletion.NodeDeletionStartTime = after(7200), nil }, "DeletingNode, record", "", ""},
 	})
 }
 
@@ -271,31 +180,20 @@ func TestRegressionDaemonSetLookupFails(t *testing.T) {
 func TestLeftVolumes(t *testing.T) {
 	t.Parallel()
 	run(t, map[string]story{
-		"the drain was given up": {
-			of: detaching, change: func(s *lifecycle.Snapshot) {
-				s.Machine.Spec.Deletion.NodeDrainTimeoutSeconds = new(int32(60))
-				s.Machine.Status.Deletion.WaitForNodeVolumeDetachStartTime, s.Now = at(60), after(90)
-				mount(s, pod("a"))
-			},
-			does:   "WaitingForInfrastructureDeletion, record",
-			says:   map[string]string{volumesCondition: "True/VolumesDetached"},
-			events: []string{"VolumesDetached"},
-		},
-		"the drain was completed, and its limit is over by now": {
-			of: detaching, change: func(s *lifecycle.Snapshot) {
-				s.Machine.Spec.Deletion.NodeDrainTimeoutSeconds = new(int32(60))
-				s.Machine.Status.Deletion.WaitForNodeVolumeDetachStartTime, s.Now = at(59), after(90)
-				mount(s, pod("a"))
-			},
-			does: "WaitingForVolumeDetach, evict app/a", events: []string{"VolumesAttached"},
-		},
-		"the pod is skipped": {
-			of: detaching, change: func(s *lifecycle.Snapshot) {
-				mount(s, pod("a"))
-				s.Drain.Pods[0].Labels = map[string]string{v1alpha1.DrainLabel: "skip"}
-			},
-			does: "WaitingForInfrastructureDeletion, record", events: []string{"VolumesDetached"},
-		},
+		"the drain was given up": {detaching, func(s *lifecycle.Snapshot) {
+			s.Machine.Spec.Deletion.NodeDrainTimeoutSeconds = new(int32(60))
+			s.Machine.Status.Deletion.WaitForNodeVolumeDetachStartTime, s.Now = at(60), after(90)
+			mount(s, pod("a"))
+		}, "WaitingForInfrastructureDeletion, record", "VolumeDetachSucceeded=True/VolumesDetached", "VolumesDetached"},
+		"the drain was completed, and its limit is over by now": {detaching, func(s *lifecycle.Snapshot) {
+			s.Machine.Spec.Deletion.NodeDrainTimeoutSeconds = new(int32(60))
+			s.Machine.Status.Deletion.WaitForNodeVolumeDetachStartTime, s.Now = at(59), after(90)
+			mount(s, pod("a"))
+		}, "WaitingForVolumeDetach, evict app/a", "", "VolumesAttached"},
+		"the pod is skipped": {detaching, func(s *lifecycle.Snapshot) {
+			mount(s, pod("a"))
+			s.Drain.Pods[0].Labels = map[string]string{v1alpha1.DrainLabel: "skip"}
+		}, "WaitingForInfrastructureDeletion, record", "", "VolumesDetached"},
 	})
 }
 
@@ -303,34 +201,20 @@ func TestLeftVolumes(t *testing.T) {
 func TestForeignObjects(t *testing.T) {
 	t.Parallel()
 	run(t, map[string]story{
-		"infrastructure": {
-			of: terminating, change: foreignInfrastructure,
-			does: "WaitingForBootstrapDeletion, record", events: []string{"NotOwned"},
-		},
-		"both, to the end": {
-			of: leaving, change: func(s *lifecycle.Snapshot) {
-				s.Machine.Status.Deletion.BootstrapDeletionStartTime, s.Machine.Status.Deletion.NodeDeletionStartTime = nil, nil
-				s.Infrastructure = read(lifecycle.External{Kind: "DockerMachine", Name: "worker-1"})
-				foreignInfrastructure(s)
-				s.Bootstrap, s.Nodes = new(s.Infrastructure), nil
-			},
-			does:   "DeletionCompleted, drop finalizer",
-			says:   map[string]string{deletingCondition: "True/DeletionCompleted"},
-			events: []string{"NotOwned", "NotOwned", "NodeDeleted"},
-		},
-		"the providerID of somebody else's infrastructure is not the Machine's": {
-			of: deleted, change: func(s *lifecycle.Snapshot) {
-				foreignInfrastructure(s)
-				s.Machine.Status.NodeRef, s.Machine.Spec.ProviderID, s.Nodes, s.Bootstrap = nil, "", nil, nil
-			},
-			does: "DeletionCompleted, drop finalizer", events: []string{"DrainSkipped", "VolumeDetachSkipped", "NotOwned"},
-		},
-		"an object that nobody controls is the Machine's": {
-			of: terminating, change: func(s *lifecycle.Snapshot) {
-				s.Infrastructure.Object.Owned, s.Infrastructure.Object.Controller = false, nil
-			},
-			does: "WaitingForInfrastructureDeletion, delete infrastructure",
-		},
+		"infrastructure": {terminating, foreignInfrastructure, "WaitingForBootstrapDeletion, record", "", "NotOwned"},
+		"both, to the end": {leaving, func(s *lifecycle.Snapshot) {
+			s.Machine.Status.Deletion.BootstrapDeletionStartTime, s.Machine.Status.Deletion.NodeDeletionStartTime = nil, nil
+			s.Infrastructure = read(lifecycle.External{Kind: "DockerMachine", Name: "worker-1"})
+			foreignInfrastructure(s)
+			s.Bootstrap, s.Nodes = new(s.Infrastructure), nil
+		}, "DeletionCompleted, drop finalizer", "Deleting=True/DeletionCompleted", "NotOwned NotOwned NodeDeleted"},
+		"the providerID of somebody else's infrastructure is not the Machine's": {deleted, func(s *lifecycle.Snapshot) {
+			foreignInfrastructure(s)
+			s.Machine.Status.NodeRef, s.Machine.Spec.ProviderID, s.Nodes, s.Bootstrap = nil, "", nil, nil
+		}, "DeletionCompleted, drop finalizer", "", "DrainSkipped VolumeDetachSkipped NotOwned"},
+		"an object that nobody controls is the Machine's": {terminating, func(s *lifecycle.Snapshot) {
+			s.Infrastructure.Object.Owned, s.Infrastructure.Object.Controller = false, nil
+		}, "WaitingForInfrastructureDeletion, delete infrastructure", "", ""},
 	})
 }
 

@@ -21,157 +21,68 @@ func TestUntouchable(t *testing.T) {
 var skipped = []string{"DrainSkipped", "VolumeDetachSkipped"}
 
 var untouched = map[string]story{
-	"the Cluster is being deleted": {
-		of: deleted, change: func(s *lifecycle.Snapshot) {
-			s.Cluster.Object.DeletionTimestamp = at(0)
-			s.Drain.Pods = []*corev1.Pod{pod("a")}
-			attach(s)
-		},
-		does: "WaitingForInfrastructureDeletion, record",
-		says: map[string]string{
-			drainingCondition: "False/Skipped",
-			volumesCondition:  "False/Skipped",
-			drainedCondition:  "True/Skipped",
-		},
-		events: skipped,
-	},
-	"the Cluster is being deleted, and nodes cannot be read any more": {
-		of: deleted, change: func(s *lifecycle.Snapshot) {
-			s.Cluster.Object.DeletionTimestamp = at(0)
-			s.NodesProblem = "no route to host"
-		},
-		does: "WaitingForInfrastructureDeletion, record",
-		says: map[string]string{
-			drainingCondition: "False/Skipped",
-			nodeCondition:     "Unknown/Unknown",
-		},
-		events: []string{"Unknown", "DrainSkipped", "VolumeDetachSkipped"},
-	},
-	"there are pre-drain hooks, which hold nothing then": {
-		of: deleted, change: func(s *lifecycle.Snapshot) {
-			s.Cluster.Object.DeletionTimestamp = at(0)
-			s.Machine.Spec.LifecycleHooks.PreDrain = []v1alpha1.LifecycleHook{{Name: "MigrateImportantApp", Owner: "app"}}
-		},
-		does:   "WaitingForInfrastructureDeletion, record",
-		says:   map[string]string{drainingCondition: "False/Skipped"},
-		events: skipped,
-	},
-	"Pre-terminate hooks count even then": {
-		of: deleted, change: func(s *lifecycle.Snapshot) {
-			s.Cluster.Object.DeletionTimestamp = at(0)
-			s.Machine.Spec.LifecycleHooks.PreTerminate = []v1alpha1.LifecycleHook{{Name: "BackupFileSytem", Owner: "backup"}}
-		},
-		does: "WaitingForPreTerminateHook, record", events: []string{"DrainSkipped", "VolumeDetachSkipped", "HeldByHooks"},
-	},
-	"the Node is left": {
-		of: leaving, change: func(s *lifecycle.Snapshot) { s.Cluster.Object.DeletionTimestamp = at(0) },
-		does:   "DeletionCompleted, drop finalizer",
-		says:   map[string]string{deletingCondition: "True/DeletionCompleted"},
-		events: []string{"NodeLeft"},
-	},
-	"no nodeRef and no providerID": {
-		of: deleted, change: func(s *lifecycle.Snapshot) {
-			s.Machine.Status.NodeRef, s.Machine.Spec.ProviderID, s.Nodes = nil, "", nil
-			s.Infrastructure.Object.ProviderID = ""
-		},
-		does:   "WaitingForInfrastructureDeletion, record",
-		says:   map[string]string{drainingCondition: "False/Skipped"},
-		events: skipped,
-	},
-	"no nodeRef and none found by providerID": {
-		of: deleted, change: func(s *lifecycle.Snapshot) { s.Machine.Status.NodeRef, s.Nodes = nil, nil },
-		does:   "WaitingForInfrastructureDeletion, record",
-		says:   map[string]string{drainingCondition: "False/Skipped"},
-		events: skipped,
-	},
-	"no nodeRef, but one found by providerID: it is recorded first": {
-		of: deleted, change: func(s *lifecycle.Snapshot) { s.Machine.Status.NodeRef = nil },
-		does: "Recording, record",
-	},
-	"no providerID, but the infrastructure has one: it is recorded first": {
-		of: deleted, change: func(s *lifecycle.Snapshot) {
-			s.Machine.Status.NodeRef, s.Machine.Spec.ProviderID, s.Nodes = nil, "", nil
-		},
-		does: "Recording, record, set providerID docker://worker-1",
-	},
-	"the Node of the providerID is that of another Machine": {
-		of: deleted, change: func(s *lifecycle.Snapshot) {
-			s.Machine.Status.NodeRef = nil
-			s.Drain.Pods = []*corev1.Pod{pod("a")}
-			s.Siblings = []*v1alpha1.Machine{having("worker-2", "node-uid")}
-		},
-		does:   "WaitingForInfrastructureDeletion, record",
-		says:   map[string]string{drainingCondition: "False/Skipped"},
-		events: []string{"NotOwned", "DrainSkipped", "VolumeDetachSkipped"},
-	},
-	"the Node of the providerID is that of another Machine, and only the finalizer is left": {
-		of: leaving, change: func(s *lifecycle.Snapshot) {
-			s.Machine.Status.NodeRef = nil
-			s.Siblings = []*v1alpha1.Machine{having("worker-2", "node-uid")}
-		},
-		does: "DeletionCompleted, drop finalizer", events: []string{"NotOwned"},
-	},
-	"the control plane is being deleted": {
-		of: deleted, change: func(s *lifecycle.Snapshot) {
-			s.ControlPlane = new(read(lifecycle.External{Kind: "KubeadmControlPlane", Name: "east", Deleting: true}))
-		},
-		does:   "WaitingForInfrastructureDeletion, record",
-		says:   map[string]string{drainingCondition: "False/Skipped"},
-		events: skipped,
-	},
-	"the control plane is being deleted, which is asked before who manages it": {
-		of: deleted, change: func(s *lifecycle.Snapshot) {
-			s.ControlPlane = new(read(lifecycle.External{Kind: "KubeadmControlPlane", Name: "east", Deleting: true}))
-			s.Cluster.Object.Spec.ControlPlane.ExternallyManaged = true
-		},
-		does:   "WaitingForInfrastructureDeletion, record",
-		says:   map[string]string{drainingCondition: "False/Skipped"},
-		events: skipped,
-	},
-	"nobody knows whether the control plane is being deleted, and it is externally managed": {
-		of: draining, change: func(s *lifecycle.Snapshot) {
-			s.ControlPlane = new(unread("forbidden"))
-			s.Cluster.Object.Spec.ControlPlane.ExternallyManaged = true
-		},
-		does:   "DrainingNode",
-		says:   map[string]string{drainedCondition: "False/DrainError"},
-		events: []string{"DrainError"},
-	},
-	"the control plane does not exist, which is not the same as being deleted": {
-		of: deleted, change: func(s *lifecycle.Snapshot) { s.ControlPlane = &lifecycle.Reading[lifecycle.External]{} },
-		does: "DrainingNode, record",
-	},
-	"no other control-plane Machine is left": {
-		of: deleted, change: func(s *lifecycle.Snapshot) {
-			s.Machine.Labels = map[string]string{v1alpha1.ControlPlaneLabel: ""}
-			s.Siblings = []*v1alpha1.Machine{{}}
-		},
-		does:   "WaitingForInfrastructureDeletion, record",
-		says:   map[string]string{drainingCondition: "False/Skipped"},
-		events: skipped,
-	},
-	"all other control-plane Machines are being deleted": {
-		of: deleted, change: func(s *lifecycle.Snapshot) { s.Siblings = []*v1alpha1.Machine{controlPlane(at(0))} },
-		does: "WaitingForInfrastructureDeletion, record", events: skipped,
-	},
-	"the Cluster had control-plane Machines once": {
-		of: deleted, change: func(s *lifecycle.Snapshot) { s.Cluster.Object.Status.ControlPlaneMachinesSeen = true },
-		does: "WaitingForInfrastructureDeletion, record", events: skipped,
-	},
-	"the Cluster never had control-plane Machines": {of: deleted, does: "DrainingNode, record"},
-	"another control-plane Machine is left": {
-		of: deleted, change: func(s *lifecycle.Snapshot) {
-			s.Siblings = []*v1alpha1.Machine{controlPlane(at(0)), controlPlane(nil)}
-		},
-		does: "DrainingNode, record",
-	},
-	"no control-plane Machine is left, but the control plane is externally managed": {
-		of: deleted, change: func(s *lifecycle.Snapshot) {
-			s.Cluster.Object.Status.ControlPlaneMachinesSeen = true
-			s.Cluster.Object.Spec.ControlPlane.ExternallyManaged = true
-		},
-		does: "DrainingNode, record",
-	},
+	"the Cluster is being deleted": {deleted, func(s *lifecycle.Snapshot) {
+		s.Cluster.Object.DeletionTimestamp = at(0)
+		s.Drain.Pods = []*corev1.Pod{pod("a")}
+		attach(s)
+	}, "WaitingForInfrastructureDeletion, record", "Drained=True/Skipped DrainingSucceeded=False/Skipped VolumeDetachSucceeded=False/Skipped", "DrainSkipped VolumeDetachSkipped"},
+	"the Cluster is being deleted, and nodes cannot be read any more": {deleted, func(s *lifecycle.Snapshot) {
+		s.Cluster.Object.DeletionTimestamp = at(0)
+		s.NodesProblem = "no route to host"
+	}, "WaitingForInfrastructureDeletion, record", "DrainingSucceeded=False/Skipped NodeReady=Unknown/Unknown", "Unknown DrainSkipped VolumeDetachSkipped"},
+	"there are pre-drain hooks, which hold nothing then": {deleted, func(s *lifecycle.Snapshot) {
+		s.Cluster.Object.DeletionTimestamp = at(0)
+		s.Machine.Spec.LifecycleHooks.PreDrain = []v1alpha1.LifecycleHook{{Name: "MigrateImportantApp", Owner: "app"}}
+	}, "WaitingForInfrastructureDeletion, record", "DrainingSucceeded=False/Skipped", "DrainSkipped VolumeDetachSkipped"},
+	"Pre-terminate hooks count even then": {deleted, func(s *lifecycle.Snapshot) {
+		s.Cluster.Object.DeletionTimestamp = at(0)
+		s.Machine.Spec.LifecycleHooks.PreTerminate = []v1alpha1.LifecycleHook{{Name: "BackupFileSytem", Owner: "backup"}}
+	}, "WaitingForPreTerminateHook, record", "", "DrainSkipped VolumeDetachSkipped HeldByHooks"},
+	"the Node is left": {leaving, func(s *lifecycle.Snapshot) { s.Cluster.Object.DeletionTimestamp = at(0) }, "DeletionCompleted, drop finalizer", "Deleting=True/DeletionCompleted", "NodeLeft"},
+	"no nodeRef and no providerID": {deleted, func(s *lifecycle.Snapshot) {
+		s.Machine.Status.NodeRef, s.Machine.Spec.ProviderID, s.Nodes = nil, "", nil
+		s.Infrastructure.Object.ProviderID = ""
+	}, "WaitingForInfrastructureDeletion, record", "DrainingSucceeded=False/Skipped", "DrainSkipped VolumeDetachSkipped"},
+	"no nodeRef and none found by providerID":                       {deleted, func(s *lifecycle.Snapshot) { s.Machine.Status.NodeRef, s.Nodes = nil, nil }, "WaitingForInfrastructureDeletion, record", "DrainingSucceeded=False/Skipped", "DrainSkipped VolumeDetachSkipped"},
+	"no nodeRef, but one found by providerID: it is recorded first": {deleted, func(s *lifecycle.Snapshot) { s.Machine.Status.NodeRef = nil }, "Recording, record", "", ""},
+	"no providerID, but the infrastructure has one: it is recorded first": {deleted, func(s *lifecycle.Snapshot) {
+		s.Machine.Status.NodeRef, s.Machine.Spec.ProviderID, s.Nodes = nil, "", nil
+	}, "Recording, record, set providerID docker://worker-1", "", ""},
+	"the Node of the providerID is that of another Machine": {deleted, func(s *lifecycle.Snapshot) {
+		s.Machine.Status.NodeRef = nil
+		s.Drain.Pods = []*corev1.Pod{pod("a")}
+		s.Siblings = []*v1alpha1.Machine{having("worker-2", "node-uid")}
+	}, "WaitingForInfrastructureDeletion, record", "DrainingSucceeded=False/Skipped", "NotOwned DrainSkipped VolumeDetachSkipped"},
+	"the Node of the providerID is that of another Machine, and only the finalizer is left": {leaving, func(s *lifecycle.Snapshot) {
+		s.Machine.Status.NodeRef = nil
+		s.Siblings = []*v1alpha1.Machine{having("worker-2", "node-uid")}
+	}, "DeletionCompleted, drop finalizer", "", "NotOwned"},
+	"the control plane is being deleted": {deleted, func(s *lifecycle.Snapshot) {
+		s.ControlPlane = new(read(lifecycle.External{Kind: "KubeadmControlPlane", Name: "east", Deleting: true}))
+	}, "WaitingForInfrastructureDeletion, record", "DrainingSucceeded=False/Skipped", "DrainSkipped VolumeDetachSkipped"},
+	"the control plane is being deleted, which is asked before who manages it": {deleted, func(s *lifecycle.Snapshot) {
+		s.ControlPlane = new(read(lifecycle.External{Kind: "KubeadmControlPlane", Name: "east", Deleting: true}))
+		s.Cluster.Object.Spec.ControlPlane.ExternallyManaged = true
+	}, "WaitingForInfrastructureDeletion, record", "DrainingSucceeded=False/Skipped", "DrainSkipped VolumeDetachSkipped"},
+	"nobody knows whether the control plane is being deleted, and it is externally managed": {draining, func(s *lifecycle.Snapshot) {
+		s.ControlPlane = new(unread("forbidden"))
+		s.Cluster.Object.Spec.ControlPlane.ExternallyManaged = true
+	}, "DrainingNode", "Drained=False/DrainError", "DrainError"},
+	"the control plane does not exist, which is not the same as being deleted": {deleted, func(s *lifecycle.Snapshot) { s.ControlPlane = &lifecycle.Reading[lifecycle.External]{} }, "DrainingNode, record", "", ""},
+	"no other control-plane Machine is left": {deleted, func(s *lifecycle.Snapshot) {
+		s.Machine.Labels = map[string]string{v1alpha1.ControlPlaneLabel: ""}
+		s.Siblings = []*v1alpha1.Machine{{}}
+	}, "WaitingForInfrastructureDeletion, record", "DrainingSucceeded=False/Skipped", "DrainSkipped VolumeDetachSkipped"},
+	"all other control-plane Machines are being deleted": {deleted, func(s *lifecycle.Snapshot) { s.Siblings = []*v1alpha1.Machine{controlPlane(at(0))} }, "WaitingForInfrastructureDeletion, record", "", "DrainSkipped VolumeDetachSkipped"},
+	"the Cluster had control-plane Machines once":        {deleted, func(s *lifecycle.Snapshot) { s.Cluster.Object.Status.ControlPlaneMachinesSeen = true }, "WaitingForInfrastructureDeletion, record", "", "DrainSkipped VolumeDetachSkipped"},
+	"the Cluster never had control-plane Machines":       {deleted, nil, "DrainingNode, record", "", ""},
+	"another control-plane Machine is left": {deleted, func(s *lifecycle.Snapshot) {
+		s.Siblings = []*v1alpha1.Machine{controlPlane(at(0)), controlPlane(nil)}
+	}, "DrainingNode, record", "", ""},
+	"no control-plane Machine is left, but the control plane is externally managed": {deleted, func(s *lifecycle.Snapshot) {
+		s.Cluster.Object.Status.ControlPlaneMachinesSeen = true
+		s.Cluster.Object.Spec.ControlPlane.ExternallyManaged = true
+	}, "DrainingNode, record", "", ""},
 }
 
 func controlPlane(deleted *metav1.Time) *v1alpha1.Machine {
@@ -185,86 +96,43 @@ func TestSpecialCases(t *testing.T) {
 }
 
 var special = map[string]story{
-	"If the Node doesn't exist anymore, Node drain is entirely skipped": {
-		of: draining, change: func(s *lifecycle.Snapshot) {
-			s.Nodes = nil
-			s.Drain.Pods = []*corev1.Pod{pod("a")}
-			attach(s)
-		},
-		does: "WaitingForInfrastructureDeletion, record",
-		says: map[string]string{
-			drainingCondition: "False/Skipped",
-			volumesCondition:  "False/Skipped",
-		},
-		events: []string{"DrainSkipped", "VolumeDetachSkipped", "NotFound"},
-	},
-	"the Node doesn't exist anymore, pre-drain hooks hold all the same": {
-		of: deleted, change: func(s *lifecycle.Snapshot) {
-			s.Nodes = nil
-			annotate(s, v1alpha1.PreDrainHookAnnotationPrefix)
-		},
-		does: "WaitingForPreDrainHook, record", events: []string{"HeldByHooks", "NotFound"},
-	},
-	"a Node of the same name is another one": {
-		of: draining, change: func(s *lifecycle.Snapshot) { s.Nodes[0].UID, s.Nodes[0].Spec.ProviderID = "other", "docker://other" },
-		does:   "WaitingForInfrastructureDeletion, record",
-		says:   map[string]string{drainingCondition: "False/Skipped"},
-		events: []string{"DrainSkipped", "VolumeDetachSkipped", "NotFound"},
-	},
-	"a Node of the same name may be the Machine's": {
-		of: draining, change: func(s *lifecycle.Snapshot) { s.Nodes[0].UID, s.Nodes[0].Spec.ProviderID = "other", "" },
-		does:   "DrainingNode",
-		says:   map[string]string{drainedCondition: "False/DrainError"},
-		events: []string{"Unknown", "DrainError"},
-	},
-	"the Machine's Node has registered again": {
-		of: draining, change: func(s *lifecycle.Snapshot) { s.Nodes[0].UID = "other" },
-		does: "Recording, record",
-	},
-	"If the Node is unreachable: Pods with deletionTimestamp more than 1s in the past are ignored": {
-		of: draining, change: func(s *lifecycle.Snapshot) {
-			unreachable(s)
-			s.Drain.Pods = []*corev1.Pod{pod("a")}
-			s.Drain.Pods[0].DeletionTimestamp, s.Now = at(0), after(2)
-			attach(s)
-		},
-		does:   "WaitingForInfrastructureDeletion, record",
-		says:   map[string]string{drainedCondition: "True/Drained"},
-		events: []string{"DrainStarted", "DrainCompleted", "VolumeDetachSkipped"},
-	},
-	"a Pod whose deletionTimestamp is not that long ago is waited for, and looked at when it is": {
-		of: draining, change: func(s *lifecycle.Snapshot) {
-			unreachable(s)
-			s.Drain.Pods = []*corev1.Pod{pod("a")}
-			s.Drain.Pods[0].DeletionTimestamp = at(0)
-		},
-		does: "DrainingNode, drain, look again in 1.001s", events: []string{"DrainStarted"},
-	},
-	"the limit of the drain is over before that": {
-		of: draining, change: func(s *lifecycle.Snapshot) {
-			unreachable(s)
-			s.Drain.Pods = []*corev1.Pod{pod("a")}
-			s.Drain.Pods[0].DeletionTimestamp = at(60)
-			s.Machine.Spec.Deletion.NodeDrainTimeoutSeconds = new(int32(30))
-		},
-		does: "DrainingNode, drain, look again in 30s", events: []string{"DrainStarted"},
-	},
-	"PodDisruptionBudgets are still respected": {
-		of: draining, change: func(s *lifecycle.Snapshot) {
-			unreachable(s)
-			s.Drain.Pods = []*corev1.Pod{pod("a")}
-		},
-		does: "DrainingNode, evict app/a", events: []string{"DrainStarted"},
-	},
-	"volumes of an unreachable Node are not waited for": {
-		of: detaching, change: func(s *lifecycle.Snapshot) {
-			unreachable(s)
-			attach(s)
-		},
-		does:   "WaitingForInfrastructureDeletion, record",
-		says:   map[string]string{volumesCondition: "False/Skipped"},
-		events: []string{"VolumeDetachSkipped"},
-	},
+	"If the Node doesn't exist anymore, Node drain is entirely skipped": {draining, func(s *lifecycle.Snapshot) {
+		s.Nodes = nil
+		s.Drain.Pods = []*corev1.Pod{pod("a")}
+		attach(s)
+	}, "WaitingForInfrastructureDeletion, record", "DrainingSucceeded=False/Skipped VolumeDetachSucceeded=False/Skipped", "DrainSkipped VolumeDetachSkipped NotFound"},
+	"the Node doesn't exist anymore, pre-drain hooks hold all the same": {deleted, func(s *lifecycle.Snapshot) {
+		s.Nodes = nil
+		annotate(s, v1alpha1.PreDrainHookAnnotationPrefix)
+	}, "WaitingForPreDrainHook, record", "", "HeldByHooks NotFound"},
+	"a Node of the same name is another one":       {draining, func(s *lifecycle.Snapshot) { s.Nodes[0].UID, s.Nodes[0].Spec.ProviderID = "other", "docker://other" }, "WaitingForInfrastructureDeletion, record", "DrainingSucceeded=False/Skipped", "DrainSkipped VolumeDetachSkipped NotFound"},
+	"a Node of the same name may be the Machine's": {draining, func(s *lifecycle.Snapshot) { s.Nodes[0].UID, s.Nodes[0].Spec.ProviderID = "other", "" }, "DrainingNode", "Drained=False/DrainError", "Unknown DrainError"},
+	"the Machine's Node has registered again":      {draining, func(s *lifecycle.Snapshot) { s.Nodes[0].UID = "other" }, "Recording, record", "", ""},
+	"If the Node is unreachable: Pods with deletionTimestamp more than 1s in the past are ignored": {draining, func(s *lifecycle.Snapshot) {
+		unreachable(s)
+		s.Drain.Pods = []*corev1.Pod{pod("a")}
+		s.Drain.Pods[0].DeletionTimestamp, s.Now = at(0), after(2)
+		attach(s)
+	}, "WaitingForInfrastructureDeletion, record", "Drained=True/Drained", "DrainStarted DrainCompleted VolumeDetachSkipped"},
+	"a Pod whose deletionTimestamp is not that long ago is waited for, and looked at when it is": {draining, func(s *lifecycle.Snapshot) {
+		unreachable(s)
+		s.Drain.Pods = []*corev1.Pod{pod("a")}
+		s.Drain.Pods[0].DeletionTimestamp = at(0)
+	}, "DrainingNode, drain, look again in 1.001s", "", "DrainStarted"},
+	"the limit of the drain is over before that": {draining, func(s *lifecycle.Snapshot) {
+		unreachable(s)
+		s.Drain.Pods = []*corev1.Pod{pod("a")}
+		s.Drain.Pods[0].DeletionTimestamp = at(60)
+		s.Machine.Spec.Deletion.NodeDrainTimeoutSeconds = new(int32(30))
+	}, "DrainingNode, drain, look again in 30s", "", "DrainStarted"},
+	"PodDisruptionBudgets are still respected": {draining, func(s *lifecycle.Snapshot) {
+		unreachable(s)
+		s.Drain.Pods = []*corev1.Pod{pod("a")}
+	}, "DrainingNode, evict app/a", "", "DrainStarted"},
+	"volumes of an unreachable Node are not waited for": {detaching, func(s *lifecycle.Snapshot) {
+		unreachable(s)
+		attach(s)
+	}, "WaitingForInfrastructureDeletion, record", "VolumeDetachSucceeded=False/Skipped", "VolumeDetachSkipped"},
 }
 
 // TestUnreachableGracePeriod: "Pod evictions will use 1s GracePeriodSeconds".

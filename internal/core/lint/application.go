@@ -16,15 +16,13 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/surge"
 )
 
-// maxWords is how many bytes of one name of others are shown.
 const maxWords = 63
 
-// ofApps is an object of the group apps.
 func ofApps(kind string, object metav1.Object) v1alpha1.BlockerObject {
 	return v1alpha1.BlockerObject{APIVersion: "apps/v1", Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
-// deployment looks whether a Deployment goes down with its only pod.
+// deployment checks whether a Deployment has a single pod that goes down before it is replaced.
 func (l *linter) deployment(d *appsv1.Deployment) {
 	evacuators, _ := surge.Evacuators(podOf(&d.Spec.Template), d, surge.Annotated)
 	why := surge.Ineligible(d)
@@ -37,11 +35,11 @@ func (l *linter) deployment(d *appsv1.Deployment) {
 	f := Finding{Check: SingleReplica, Object: ofApps("Deployment", d)}
 	switch {
 	case why != "":
-		f.Message = fmt.Sprintf("Its only pod goes down while it moves, and cannot be replaced first: %s.", why)
-		f.Suggestion = command.Of("Run at least 2 replicas: kubectl -n %s scale deployment %s --replicas 2. What a Deployment needs to be replaced first: docs/applications.md", d.Namespace, d.Name)
+		f.Message = fmt.Sprintf("Its only pod is down while it moves because it cannot be replaced first: %s.", why)
+		f.Suggestion = command.Of("Run at least 2 replicas: kubectl -n %s scale deployment %s --replicas 2. To replace pods first, see docs/applications.md", d.Namespace, d.Name)
 	case len(evacuators) == 0:
-		f.Message = "Its only pod goes down while it moves: nobody is asked to replace it first."
-		f.Suggestion = command.Of("Have it replaced before it goes: kubectl -n %s annotate deployment %s %s=%d/%s", d.Namespace, d.Name,
+		f.Message = "Its only pod is down while it moves because surging is not enabled."
+		f.Suggestion = command.Of("Enable surging: kubectl -n %s annotate deployment %s %s=%d/%s", d.Namespace, d.Name,
 			v1alpha1.EvacuatorAnnotationPrefix+v1alpha1.DeploymentEvacuatorClass, v1alpha1.ControllerEvacuatorPriority, v1alpha1.ControllerEvacuatorRole)
 	default:
 		return
@@ -49,13 +47,12 @@ func (l *linter) deployment(d *appsv1.Deployment) {
 	l.add(f, 1)
 }
 
-// podOf is a pod as a template has it.
 func podOf(template *corev1.PodTemplateSpec) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 }
 
-// statefulSet looks whether a StatefulSet goes down with its only pod, which is replaced
-// only when it is gone. Evacuators of third parties know what to do.
+// statefulSet checks whether a StatefulSet has a single pod, which is only replaced after it is
+// gone. Third-party evacuators handle that.
 func (l *linter) statefulSet(set *appsv1.StatefulSet) {
 	evacuators, _ := podclass.Evacuators(podOf(&set.Spec.Template))
 	switch {
@@ -67,12 +64,12 @@ func (l *linter) statefulSet(set *appsv1.StatefulSet) {
 	}
 	l.add(Finding{
 		Check: SingleReplica, Object: ofApps("StatefulSet", set),
-		Message:    "Its only pod goes down while it moves: a StatefulSet makes the next one when it is gone.",
-		Suggestion: "Run more replicas if the application can, or keep the pod where it is while its node reboots: docs/in-place.md",
+		Message:    "Its only pod is down while it moves because a StatefulSet recreates it afterwards.",
+		Suggestion: "Run more replicas, or keep the pod on its node during reboots: docs/in-place.md",
 	}, 1)
 }
 
-// unprotected looks whether nothing keeps several pods from leaving at the same time.
+// unprotected checks whether several pods may all leave at the same time.
 func (l *linter) unprotected(object v1alpha1.BlockerObject, template *corev1.PodTemplateSpec, selector *metav1.LabelSelector, replicas int32) {
 	pod := podOf(template)
 	pod.Namespace = object.Namespace
@@ -85,37 +82,35 @@ func (l *linter) unprotected(object v1alpha1.BlockerObject, template *corev1.Pod
 	}
 	l.add(Finding{
 		Check: NoBudget, Object: object,
-		Message:    "No PodDisruptionBudget protects its pods: a drain may take all of them at the same time.",
-		Suggestion: command.Of("Keep all but one of them up: kubectl -n %s create poddisruptionbudget %s --selector %s --max-unavailable 1", object.Namespace, object.Name, labels),
+		Message:    "No PodDisruptionBudget selects its pods, so a drain may evict all of them at once.",
+		Suggestion: command.Of("Allow one disruption at a time: kubectl -n %s create poddisruptionbudget %s --selector %s --max-unavailable 1", object.Namespace, object.Name, labels),
 	}, int(replicas))
 }
 
-// daemonSet looks whether the pods of a DaemonSet tolerate what keeps them away.
+// daemonSet checks whether the pods of a DaemonSet tolerate every taint.
 func (l *linter) daemonSet(set *appsv1.DaemonSet) {
 	if !podclass.Tolerates(podOf(&set.Spec.Template), v1alpha1.DaemonSetTaint) {
 		return
 	}
 	l.add(Finding{
 		Check: ToleratesEverything, Object: ofApps("DaemonSet", set),
-		Message:    "Its pods tolerate every taint: on a node under maintenance one waits until that is over, and a rollout of the DaemonSet waits with it.",
-		Suggestion: command.Of("Tolerate only what it needs, or complete maintenances before rollouts: kubectl -n %s edit daemonset %s", set.Namespace, set.Name),
+		Message:    "Its pods tolerate every taint, so its rollout waits for nodes under maintenance.",
+		Suggestion: command.Of("Narrow the tolerations, or complete maintenances before rollouts: kubectl -n %s edit daemonset %s", set.Namespace, set.Name),
 	}, int(set.Status.CurrentNumberScheduled))
 }
 
-// ownerOf looks whether anybody makes the pod again.
 func (l *linter) ownerOf(pod *corev1.Pod) {
 	if podclass.Owner(pod) != nil {
 		return
 	}
 	f := l.add(Finding{
 		Check: BarePod, Object: v1alpha1.BlockerObject{APIVersion: "v1", Kind: "Namespace", Name: pod.Namespace},
-		Message:    "Pods that no controller owns; nobody makes them again when they leave their node: %s.",
-		Suggestion: "Have a Deployment or a Job make them, or keep them on their node by label " + v1alpha1.DrainLabel + "=skip.",
+		Message:    "Pods without a controller are not recreated when they leave their node: %s.",
+		Suggestion: "Use a Deployment or a Job, or keep them on their node with label " + v1alpha1.DrainLabel + "=skip.",
 	}, 1)
 	f.names[pod.Name] = true
 }
 
-// dataOf looks whether the pod leaves data behind.
 func (l *linter) dataOf(pod *corev1.Pod) {
 	names := l.localVolumes(pod)
 	if len(names) == 0 {
@@ -123,15 +118,14 @@ func (l *linter) dataOf(pod *corev1.Pod) {
 	}
 	f := l.add(Finding{
 		Check: LocalData, Object: l.application(pod),
-		Message:    "What its pods have in these volumes stays behind or is lost when they leave their node: %s.",
-		Suggestion: "Nothing to do if it can be lost. Otherwise use a volume that moves, or stay on the node while it reboots: docs/in-place.md",
+		Message:    "Data in these volumes is left behind or lost when the pods leave their node: %s.",
+		Suggestion: "If the data matters, use network volumes, or keep the pods on their node during reboots: docs/in-place.md",
 	}, 1)
 	for _, name := range names {
 		f.names[excerpt.Line(name, maxWords)] = true
 	}
 }
 
-// localVolumes are the names of the volumes of a pod that are on its node.
 func (l *linter) localVolumes(pod *corev1.Pod) (names []string) {
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
@@ -145,7 +139,6 @@ func (l *linter) localVolumes(pod *corev1.Pod) (names []string) {
 	return slices.Clip(names)
 }
 
-// application is what people know as the owner of a pod.
 func (l *linter) application(pod *corev1.Pod) v1alpha1.BlockerObject {
 	owner := podclass.Owner(pod)
 	if owner == nil {

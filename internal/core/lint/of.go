@@ -20,7 +20,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/surge"
 )
 
-// Snapshot is everything that is looked at. It is never changed by Of.
 type Snapshot struct {
 	Now          time.Time
 	Pods         []*corev1.Pod
@@ -29,14 +28,12 @@ type Snapshot struct {
 	ReplicaSets  []*appsv1.ReplicaSet
 	StatefulSets []*appsv1.StatefulSet
 	DaemonSets   []*appsv1.DaemonSet
-	// Claims and Volumes tell which data is on a node.
-	Claims  []*corev1.PersistentVolumeClaim
-	Volumes []*corev1.PersistentVolume
-	// Unread is what could not be read, a line each.
-	Unread []string
+	Claims       []*corev1.PersistentVolumeClaim
+	Volumes      []*corev1.PersistentVolume
+	Unread       []string
 }
 
-// Of looks at all of a snapshot, in time that grows with its size and no faster.
+// Of checks a snapshot in time linear in its size.
 func Of(s Snapshot) Report {
 	l := newLinter(&s)
 	for _, pod := range s.Pods {
@@ -58,27 +55,24 @@ func Of(s Snapshot) Report {
 	return l.report()
 }
 
-// linter collects findings.
 type linter struct {
 	*Snapshot
-	budgets map[string]budget.Compiled
-	// deployments are by the UID of their ReplicaSets.
+	budgets     map[string]budget.Compiled
 	deployments map[types.UID]*appsv1.Deployment
 	// local are the claims whose data is on a node.
 	local map[types.NamespacedName]bool
 	found map[key]*open
 }
 
-// key is what a finding is about; another one of the same adds to it.
+// key identifies a finding; later pods are added to it.
 type key struct {
 	check  Check
 	object v1alpha1.BlockerObject
 }
 
-// open is a finding that more may be added to.
 type open struct {
 	Finding
-	// names are what the message tells a few of.
+	// names are objects of which the message names a few.
 	names map[string]bool
 }
 
@@ -110,7 +104,6 @@ func (l *linter) findLocal() {
 	}
 }
 
-// add adds a finding, or so many pods to one that is there.
 func (l *linter) add(f Finding, pods int) *open {
 	f.Severity, f.Object.UID = severities[f.Check], ""
 	k := key{f.Check, f.Object}
@@ -123,15 +116,12 @@ func (l *linter) add(f Finding, pods int) *open {
 	return there
 }
 
-// maxNames is how many names one message tells.
 const maxNames = 3
 
-// some are the first few names in words.
 func (o *open) some() string {
 	return phrase.Some(slices.Sorted(maps.Keys(o.names)), maxNames)
 }
 
-// report puts the findings in order.
 func (l *linter) report() Report {
 	r := Report{
 		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind}, Time: metav1.NewTime(l.Now), Findings: make([]Finding, 0, len(l.found)), Unread: l.Unread,
@@ -147,19 +137,18 @@ func (l *linter) report() Report {
 	return r
 }
 
-// forEver are the blockers that stay until somebody does something about them.
-var forEver = map[v1alpha1.BlockerType]Check{v1alpha1.BlockerPDBUnsatisfiable: BudgetNeverAllows, v1alpha1.BlockerMultiplePDBs: SeveralBudgets}
+// forever are blockers that stay until someone removes them.
+var forever = map[v1alpha1.BlockerType]Check{v1alpha1.BlockerPDBUnsatisfiable: BudgetNeverAllows, v1alpha1.BlockerMultiplePDBs: SeveralBudgets}
 
-// budgetsOf looks at what holds a pod up for ever.
 func (l *linter) budgetsOf(pod *corev1.Pod) {
 	b, found := blocker.Foreseen(&blocker.Facts{Now: l.Now, Pod: pod, Budgets: l.budgets[pod.Namespace]})
-	if !found || forEver[b.Type] == "" {
+	if !found || forever[b.Type] == "" {
 		return
 	}
 	if b.Type == v1alpha1.BlockerMultiplePDBs {
 		b.Object = l.application(pod)
 	}
-	f := l.add(Finding{Check: forEver[b.Type], Object: b.Object, Message: b.Message, Suggestion: b.Suggestion}, 1)
-	// Which of several pods is met first is up to chance, and what helps may name it.
+	f := l.add(Finding{Check: forever[b.Type], Object: b.Object, Message: b.Message, Suggestion: b.Suggestion}, 1)
+	// The order of pods is random, and the suggestion may name one.
 	f.Suggestion = min(f.Suggestion, b.Suggestion)
 }

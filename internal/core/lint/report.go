@@ -10,22 +10,20 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/blocker"
 )
 
-// APIVersion and Kind are those of a Report that is printed as JSON or YAML.
+// APIVersion and Kind of a Report that is printed as JSON or YAML.
 const (
 	APIVersion = "cli.ebbtide.dev/v1alpha1"
 	Kind       = "LintReport"
 )
 
-// Report is what was found.
+// Report holds the findings.
 type Report struct {
 	metav1.TypeMeta `json:",inline"`
-	// Time is when it was looked.
-	Time metav1.Time `json:"time"`
-	// Count counts the findings.
-	Count Count `json:"count"`
-	// Findings are the worst first, then by check and object.
+	Time            metav1.Time `json:"time"`
+	Count           Count       `json:"count"`
+	// Findings are sorted by severity, check and object.
 	Findings []Finding `json:"findings"`
-	// Unread is what could not be read, and so was not looked at, a line each.
+	// Unread lists what could not be read and checked.
 	Unread []string `json:"unread,omitempty"`
 }
 
@@ -36,53 +34,50 @@ type Count struct {
 	Notes    int `json:"notes"`
 }
 
-// Finding is one thing that will trouble a drain.
+// Finding is one problem for a drain.
 type Finding struct {
 	Severity Severity `json:"severity"`
 	Check    Check    `json:"check"`
-	// Object is what is at fault; bare pods are told by their namespace.
-	Object v1alpha1.BlockerObject `json:"object"`
-	// PodCount is how many pods are concerned.
-	PodCount int `json:"podCount"`
-	// Message says what will happen, and Suggestion what helps.
-	Message    string `json:"message"`
-	Suggestion string `json:"suggestion"`
+	// Object is at fault. Bare pods are combined by namespace.
+	Object     v1alpha1.BlockerObject `json:"object"`
+	PodCount   int                    `json:"podCount"`
+	Message    string                 `json:"message"`
+	Suggestion string                 `json:"suggestion"`
 }
 
-// Severity is how much a finding will trouble a drain.
+// Severity ranks findings.
 type Severity string
 
 const (
-	// Error holds a drain up until somebody does something.
+	// Error blocks a drain until someone acts.
 	Error Severity = "Error"
-	// Warning takes an application down, or leaves something behind.
+	// Warning takes an application down or loses something.
 	Warning Severity = "Warning"
 	// Note is worth knowing.
 	Note Severity = "Note"
 )
 
-// Check is what is looked for.
+// Check is the type of a finding.
 type Check string
 
 const (
 	// BudgetNeverAllows is a PodDisruptionBudget that can never allow a disruption.
 	BudgetNeverAllows Check = "BudgetNeverAllows"
-	// SeveralBudgets are pods under more than one budget, which nobody can evict.
+	// SeveralBudgets are pods under more than one budget, which cannot be evicted.
 	SeveralBudgets Check = "SeveralBudgets"
-	// SingleReplica is an application with one replica that is not replaced before it goes.
+	// SingleReplica is an application with one replica that goes down before it is replaced.
 	SingleReplica Check = "SingleReplica"
-	// NoBudget is an application of several pods of which a drain may take all at once.
+	// NoBudget is an application whose pods may all be evicted at once.
 	NoBudget Check = "NoBudget"
-	// BarePod are pods that nobody makes again.
+	// BarePod are pods without a controller.
 	BarePod Check = "BarePod"
-	// ToleratesEverything is a DaemonSet whose pods are held back on nodes under
-	// maintenance one by one.
+	// ToleratesEverything is a DaemonSet whose pods are held back one by one on nodes under
+	// maintenance.
 	ToleratesEverything Check = "ToleratesEverything"
 	// LocalData is an application whose pods lose data when they leave their node.
 	LocalData Check = "LocalData"
 )
 
-// order is that of severities and of checks.
 var order = []Check{BudgetNeverAllows, SeveralBudgets, SingleReplica, NoBudget, BarePod, ToleratesEverything, LocalData}
 
 var severities = map[Check]Severity{

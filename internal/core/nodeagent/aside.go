@@ -9,7 +9,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/event"
 )
 
-// aside is a manifest that is put aside.
+// aside handles a manifest that is put aside.
 func (d *decider) aside(it *item) {
 	e := d.entry(it)
 	stays, part := d.stays(it), d.part(it)
@@ -37,12 +37,12 @@ func (d *decider) aside(it *item) {
 	d.entries[it.file] = e
 }
 
-// entry is what the journal says, or what the file itself does where the journal is lost.
+// entry returns the journal entry, or what the file itself tells if the journal is lost.
 func (d *decider) entry(it *item) Entry {
 	if it.entry != nil {
 		e := *it.entry
 		if e.State == v1alpha1.StaticPodRestoring {
-			// It was put back and aside again, by somebody else.
+			// Someone else restored it and put it aside again.
 			e.State, e.At = v1alpha1.StaticPodHolding, it.held.Changed
 		}
 		return e
@@ -64,20 +64,18 @@ func (d *decider) entry(it *item) Entry {
 	return e
 }
 
-// supersede lets what somebody else has written be, and moves what was put aside out of
-// the way.
+// supersede keeps a new manifest and moves the one that was put aside out of the way.
 func (d *decider) supersede(it *item) {
 	name := "." + it.file + supersededSuffix
 	for n := 2; d.names[name]; n++ {
 		name = fmt.Sprintf(".%s.%d%s", it.file, n, supersededSuffix)
 	}
 	d.move(Move{File: it.file, From: it.held.Name, To: name, Events: event.ManifestSuperseded(d.Node, fmt.Sprintf(
-		"%s was written while it was put aside, and is left as it is (%s). What was put aside is %s now (%s).",
+		"%s was rewritten while it was put aside and is kept (%s). The earlier version is now %s (%s).",
 		it.file, sum(it.plain.Sum), name, sum(it.held.Sum)))})
 }
 
-// replace puts what somebody else has written aside, in the place of what was there, as
-// soon as it is written.
+// replace puts a new manifest aside in place of the old one once it is written.
 func (d *decider) replace(it *item, e *Entry) {
 	if settled := it.plain.Changed.Add(quiet); settled.After(d.Now) {
 		d.until(settled)
@@ -90,18 +88,17 @@ func (d *decider) replace(it *item, e *Entry) {
 	// Its pod may run by now.
 	e.State, e.At, e.SHA256 = v1alpha1.StaticPodHolding, d.Now, it.plain.Sum
 	d.move(Move{File: it.file, From: it.file, To: it.held.Name, Hold: true, Over: true, Events: event.ManifestReplaced(d.Node, fmt.Sprintf(
-		"%s was written while it was put aside (%s, before %s). It is put aside in its place; its pod may have run for a moment.",
+		"%s was rewritten while it was put aside (%s, before %s). The new version is put aside instead; its pod may have run briefly.",
 		it.file, sum(it.plain.Sum), sum(it.held.Sum)))})
 }
 
-// move renames, unless the folder is known to refuse it.
 func (d *decider) move(m Move) {
 	if d.Folder.Fault == "" {
 		d.d.Moves = append(d.d.Moves, m)
 	}
 }
 
-// follow tells how far the pod of a manifest is that is put aside.
+// follow tracks the pod of a manifest that is put aside.
 func (d *decider) follow(it *item, e *Entry) {
 	key := d.keyOf(it)
 	mirror := d.mirrors[key]
@@ -122,11 +119,11 @@ func (d *decider) follow(it *item, e *Entry) {
 		pod.Priority = priority
 	}
 	if d.unclear != nil {
-		pod.Message = fmt.Sprintf("%s stays put aside as long as it is unknown what has to stay away: %v", it.file, d.unclear)
+		pod.Message = fmt.Sprintf("%s stays put aside because the drain targets of the Node are unknown: %v", it.file, d.unclear)
 	}
 	if e.State == v1alpha1.StaticPodHolding {
 		pod.Reason, pod.Message = d.terminating(key, e)
-		d.tell(mirror, e, pod.Message)
+		d.reportProgress(mirror, e, pod.Message)
 	}
 	if words := d.Failures[it.file]; words != "" {
 		pod.Reason, pod.Message = v1alpha1.StaticPodRefused, fmt.Sprintf("%s cannot be renamed on the node: %s", it.file, words)
@@ -134,9 +131,8 @@ func (d *decider) follow(it *item, e *Entry) {
 	d.pods[key] = pod
 }
 
-// gone is true if a pod is gone that the API does not show: the kubelet takes the mirror
-// pod away last, if it is there to do so. Of a pod that somebody deletes by force while it
-// terminates nobody knows more, as of any other pod.
+// gone reports whether a pod that the API does not show is gone: a running kubelet removes the
+// mirror pod last. A pod that is force-deleted while it terminates cannot be told apart.
 func (d *decider) gone() bool {
 	if d.Node == nil || d.KubeletSeen.IsZero() || d.silent() {
 		return false
@@ -147,7 +143,6 @@ func (d *decider) gone() bool {
 	return d.Live
 }
 
-// silent is true if the kubelet does not answer.
 func (d *decider) silent() bool {
 	if d.KubeletSeen.IsZero() {
 		return false
@@ -160,7 +155,7 @@ func (d *decider) silent() bool {
 	return true
 }
 
-// remembered is a manifest that the journal knows as put aside, and that is not.
+// remembered handles a manifest that is put aside only according to the journal.
 func (d *decider) remembered(it *item) {
 	e := *it.entry
 	switch {
@@ -174,7 +169,7 @@ func (d *decider) remembered(it *item) {
 			return
 		}
 		d.d.Events = append(d.d.Events, event.ManifestGone(d.Node, fmt.Sprintf(
-			"%s, which was put aside as %s for pod %s, is gone. Somebody has taken it away; nothing brings it back.", it.file, e.Held, e.Pod))...)
+			"%s, which was put aside as %s for pod %s, was removed and cannot be restored.", it.file, e.Held, e.Pod))...)
 	case e.State == v1alpha1.StaticPodRestoring:
 		d.starting(it, e)
 	default:
@@ -182,8 +177,8 @@ func (d *decider) remembered(it *item) {
 	}
 }
 
-// broughtBack is a manifest that is back: by us, before we could write that down; by
-// somebody else; or because it was never put aside.
+// broughtBack handles a manifest that is back: by us before that was recorded, by someone else, or
+// because it was never put aside.
 func (d *decider) broughtBack(it *item, e Entry) {
 	as := &item{file: it.file, held: it.plain, entry: it.entry}
 	switch stays := d.stays(as); {
@@ -192,15 +187,14 @@ func (d *decider) broughtBack(it *item, e Entry) {
 	case stays == no:
 		e.State, e.At = v1alpha1.StaticPodRestoring, d.Now
 		d.d.Events = append(d.d.Events, event.StaticPodRestored(d.Node, fmt.Sprintf(
-			"%s is back: the Node no longer keeps pod %s away.", it.file, e.Pod))...)
+			"Restored %s because the Node no longer keeps pod %s away.", it.file, e.Pod))...)
 		d.starting(it, e)
 	case e.State == v1alpha1.StaticPodHeld:
 		d.d.Events = append(d.d.Events, event.ManifestGone(d.Node, fmt.Sprintf(
-			"Somebody has brought %s back while pod %s was to stay away. It is put aside again at its turn.", it.file, e.Pod))...)
+			"%s was restored manually while pod %s has to stay away. It will be put aside again.", it.file, e.Pod))...)
 	}
 }
 
-// starting waits for the pod of a manifest that is back.
 func (d *decider) starting(it *item, e Entry) {
 	key := cmp.Or(e.pod(), d.keyOf(&item{held: it.plain}))
 	d.confess(&e)
@@ -213,7 +207,7 @@ func (d *decider) starting(it *item, e Entry) {
 	}
 	pod := v1alpha1.StaticPod{
 		Namespace: key.namespace, Name: key.name, Manifest: it.file, State: v1alpha1.StaticPodRestoring,
-		Message: fmt.Sprintf("%s is back; the kubelet has yet to start its pod.", it.file), MaintenanceName: e.Maintenance,
+		Message: fmt.Sprintf("%s is restored. Waiting for the kubelet to start its pod.", it.file), MaintenanceName: e.Maintenance,
 	}
 	if e.Priority != nil {
 		pod.Priority = *e.Priority
@@ -222,12 +216,11 @@ func (d *decider) starting(it *item, e Entry) {
 		d.until(late)
 	} else {
 		pod.Reason = v1alpha1.StaticPodNotStarted
-		pod.Message = fmt.Sprintf("%s is back, but the kubelet has not started %s. See its log: journalctl -u kubelet", it.file, key)
+		pod.Message = fmt.Sprintf("%s is restored, but the kubelet has not started %s. To see its log: journalctl -u kubelet", it.file, key)
 	}
 	d.pods[key] = pod
 }
 
-// sum shows enough of a checksum to tell two apart.
 func sum(hexadecimal string) string {
 	if hexadecimal == "" {
 		return "sha256 unknown"

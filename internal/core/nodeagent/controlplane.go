@@ -15,56 +15,48 @@ import (
 )
 
 const (
-	// serverSilence is for how long another API server may not have renewed its Lease.
+	// serverSilence is how long another API server may go without renewing its Lease.
 	serverSilence = time.Minute
-	// members is how many members of etcd have to be there for one to go.
-	members = 3
+	members       = 3
 )
 
-// components are the programs of a control plane, in the order in which they go: each
-// before those that it needs. They come back the other way.
+// components are in the order in which they stop: each before those that it needs. They start in
+// reverse order.
 var components = []string{"kube-scheduler", "kube-controller-manager", "kube-apiserver", etcd}
 
 const etcd = "etcd"
 
-// ControlPlane is what is known of the control plane, and of what may be done to its part
-// on this node.
+// ControlPlane is what is known of the control plane, and what may be done to its part on this
+// node.
 type ControlPlane struct {
-	// Terminate is true if the agent may take its pods down at all.
 	Terminate bool
-	// Host is true if the agent runs as a unit of its host, so that it starts without an
-	// API server.
+	// Host is true if the agent runs outside of a pod and therefore starts without an API server.
 	Host bool
-	// Hostname is that of the host, and Address that of the API server that the agent asks.
+	// Hostname is that of the host, Address that of the API server that the agent uses.
 	Hostname, Address string
-	// Known is true if Servers, Etcd and Claim have been read.
-	Known bool
-	// Servers are the API servers that have a Lease.
-	Servers []APIServer
-	// Etcd are the pods of its members, on whatever node.
+	Known             bool
+	Servers           []APIServer
+	// Etcd are the pods of all members.
 	Etcd []*corev1.Pod
-	// Claim is the node that alone may take its part of the control plane down; empty if
-	// there is none.
+	// Claim is the node that alone may take its part down, if any.
 	Claim string
-	// RestoreAfter is for how long no API server may answer before the parts that are away
-	// go back; 0 is for ever.
+	// RestoreAfter is how long no API server may respond before the parts are restored; 0 is
+	// forever.
 	RestoreAfter time.Duration
-	// Signs are those of life of the API.
-	Signs Signs
+	Signs        Signs
 }
 
-// APIServer is what the Lease of an API server says.
+// APIServer is the Lease of an API server.
 type APIServer struct {
-	// Host is the name of its host; empty if the Lease does not say.
 	Host string
-	// Renewed is the time in the Lease, by the clock of that host.
+	// Renewed is the renew time by the clock of that host.
 	Renewed time.Time
-	// Seen is when the agent last saw it change, by its own clock; zero is never.
+	// Seen is when the agent last saw the Lease change; zero is never.
 	Seen time.Time
 }
 
-// fresh is until when an API server is taken to be there. Both times have to say so: no
-// clock is wrong for the one, and the other is not fooled by a host that was asleep.
+// fresh reports whether and until when an API server counts as running. Both times must agree: one
+// detects wrong clocks, the other hosts that were asleep.
 func (s APIServer) fresh(now time.Time) (until time.Time, is bool) {
 	if s.Renewed.After(now.Add(serverSilence)) {
 		return time.Time{}, false
@@ -76,20 +68,16 @@ func (s APIServer) fresh(now time.Time) (until time.Time, is bool) {
 	return until, until.After(now)
 }
 
-// Claim is what is done about the right to take a part of the control plane down, which one
-// node at a time has.
+// Claim is a change of the right to take a part of the control plane down, which one node at a time
+// has.
 type Claim int
 
 const (
-	// ClaimKeep leaves it as it is.
 	ClaimKeep Claim = iota
-	// ClaimTake takes it, if nobody has it.
 	ClaimTake
-	// ClaimRelease gives it back.
 	ClaimRelease
 )
 
-// part is true if a file that is put aside is a part of the control plane.
 func (d *decider) part(it *item) bool {
 	if m := it.held.manifest(); m != nil {
 		return m.ControlPlane
@@ -97,7 +85,7 @@ func (d *decider) part(it *item) bool {
 	return it.entry != nil && it.entry.ControlPlane
 }
 
-// rank is the place of a component in the order of leaving; -1 if it is none.
+// rank returns the position of a component in the stop order, or -1.
 func (m *Manifest) rank() int {
 	if m == nil || !m.ControlPlane {
 		return -1
@@ -105,7 +93,6 @@ func (m *Manifest) rank() int {
 	return slices.Index(components, m.Component)
 }
 
-// rank is that of a manifest, wherever it is.
 func (it *item) rank() int {
 	if m := it.held.manifest(); m != nil {
 		return m.rank()
@@ -113,8 +100,7 @@ func (it *item) rank() int {
 	return it.plain.manifest().rank()
 }
 
-// componentOf is which program of a control plane a pod runs, by its label and its
-// containers; empty if they do not agree on one.
+// componentOf returns the component of a pod. It is empty if the label and the containers disagree.
 func componentOf(pod *corev1.Pod) (component string) {
 	names := []string{pod.Labels["component"]}
 	for i := range pod.Spec.Containers {
@@ -147,14 +133,14 @@ func isControlPlane(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return slices.Contains(components, c.Name) })
 }
 
-// What is missing and may be known in a moment, as the agent has just begun.
+// What is missing and may be known soon after the start of the agent.
 const (
-	unread   = "it is not known yet which other API servers there are"
-	unproved = "no API server of another host was seen to renew its Lease since the agent began"
+	unread   = "other API servers are not known yet"
+	unproved = "no API server of another host has renewed its Lease since the agent started"
 )
 
-// retainedPart is why a pod of the control plane is left alone, and whether that is for
-// want of knowledge; empty if it may go, or is none.
+// retainedPart returns why a pod of the control plane stays, and whether that is for lack of
+// knowledge.
 func (d *decider) retainedPart(key podKey, mirror *corev1.Pod, makers []*item) (words string, unsure bool) {
 	var m *Manifest
 	if len(makers) > 0 {
@@ -164,7 +150,7 @@ func (d *decider) retainedPart(key podKey, mirror *corev1.Pod, makers []*item) (
 	case !isControlPlane(mirror) && (m == nil || !m.ControlPlane):
 		return "", false
 	case !d.ControlPlane.Terminate:
-		return fmt.Sprintf("%s is part of the control plane. The agent leaves it alone unless it runs with --control-plane-pods=Terminate.", key), false
+		return fmt.Sprintf("%s is part of the control plane. To drain it, run the agent with --control-plane-pods=Terminate.", key), false
 	}
 	missing := d.missing(m)
 	if len(missing) == 0 {
@@ -174,17 +160,17 @@ func (d *decider) retainedPart(key podKey, mirror *corev1.Pod, makers []*item) (
 	return fmt.Sprintf("%s is part of the control plane and stays: %s.", key, strings.Join(missing, "; ")), unsure
 }
 
-// missing is what has to be otherwise for a part to go.
+// missing returns what prevents a part from stopping.
 func (d *decider) missing(m *Manifest) (missing []string) {
 	c := &d.ControlPlane
 	if m.rank() < 0 {
-		missing = append(missing, "its manifest does not make it one of "+strings.Join(components, ", "))
+		missing = append(missing, "its manifest is not one of "+strings.Join(components, ", "))
 	}
 	if !c.Host {
-		missing = append(missing, "the agent runs as a pod, which does not start without an API server; run it as a unit of the host (--host)")
+		missing = append(missing, "the agent runs as a pod, which needs an API server to start; run it as a systemd unit (--host)")
 	}
 	if c.own(d.Node) {
-		missing = append(missing, fmt.Sprintf("the agent asks the API server of its own node (%s); give its kubeconfig the address of another, or of all", c.Address))
+		missing = append(missing, fmt.Sprintf("the agent uses the API server of its own node (%s); set the address of another one, or of a load balancer, in its kubeconfig", c.Address))
 	}
 	if !c.Known {
 		return append(missing, unread)
@@ -194,13 +180,12 @@ func (d *decider) missing(m *Manifest) (missing []string) {
 		missing = append(missing, d.missingMembers()...)
 	}
 	if c.Claim != "" && c.Claim != d.Self.Node {
-		missing = append(missing, fmt.Sprintf("the control plane of %s is away or not Ready again, and one goes at a time", c.Claim))
+		missing = append(missing, fmt.Sprintf("the control plane of %s is away or not Ready yet", c.Claim))
 	}
 	return missing
 }
 
-// own is true if the agent's way to the API is the API server of its own node, as far as
-// an address tells.
+// own reports whether the agent uses the API server of its own node, judged by the address.
 func (c *ControlPlane) own(node *corev1.Node) bool {
 	if node == nil || c.Address == "" || c.Address == "localhost" || c.Address == c.Hostname || c.Address == node.Name {
 		return true
@@ -215,7 +200,6 @@ func (c *ControlPlane) own(node *corev1.Node) bool {
 	})
 }
 
-// missingServer is what is missing of an API server of another host.
 func (d *decider) missingServer() []string {
 	last, words := time.Time{}, "no API server of another host has renewed its Lease in kube-system in the last 60s"
 	for _, s := range d.ControlPlane.Servers {
@@ -239,7 +223,6 @@ func (d *decider) missingServer() []string {
 	return nil
 }
 
-// missingMembers is what is missing of the members of etcd.
 func (d *decider) missingMembers() (missing []string) {
 	ready, weak := map[string]bool{}, ""
 	for _, pod := range d.ControlPlane.Etcd {
@@ -252,20 +235,20 @@ func (d *decider) missingMembers() (missing []string) {
 		}
 	}
 	if len(ready) < members || !ready[d.Self.Node] {
-		missing = append(missing, fmt.Sprintf("of %d members of etcd that have to be Ready, its own among them, %d are", members, len(ready)))
+		missing = append(missing, fmt.Sprintf("%d Ready members of etcd are required including its own, and there are %d", members, len(ready)))
 	}
 	if weak != "" {
-		missing = append(missing, fmt.Sprintf("etcd member %.253s is not Ready or is going", weak))
+		missing = append(missing, fmt.Sprintf("etcd member %.253s is not Ready or is terminating", weak))
 	}
 	return missing
 }
 
-// holdPart puts a part of the control plane aside: after those that need it, and after the
-// node has claimed to be the only one that does so. It returns what it waits for.
+// holdPart puts a part aside after those that need it, once the node has the claim. It returns what
+// it waits for.
 func (d *decider) holdPart(mirror *corev1.Pod, it *item, e *v1alpha1.Evacuation) (waits string) {
 	if first := d.sooner(it); first != "" {
-		waits = fmt.Sprintf("%s goes after %s, which is not gone yet.", mirror.Name, first)
-		d.tell(mirror, &Entry{At: d.Now, GraceSeconds: int64(it.plain.Manifest.Grace.Seconds())}, waits)
+		waits = fmt.Sprintf("%s waits until %s is gone.", mirror.Name, first)
+		d.reportProgress(mirror, &Entry{At: d.Now, GraceSeconds: int64(it.plain.Manifest.Grace.Seconds())}, waits)
 		return waits
 	}
 	switch {
@@ -279,8 +262,7 @@ func (d *decider) holdPart(mirror *corev1.Pod, it *item, e *v1alpha1.Evacuation)
 	return ""
 }
 
-// sooner is a part of the control plane that goes before another and is not gone; empty if
-// there is none.
+// sooner returns a part that must stop before another one and is not gone.
 func (d *decider) sooner(than *item) string {
 	for _, it := range d.parts() {
 		if it.rank() >= than.rank() {
@@ -300,7 +282,6 @@ func (d *decider) sooner(than *item) string {
 	return ""
 }
 
-// goes is true if a part of the control plane has to leave and may.
 func (d *decider) goes(key podKey, mirror *corev1.Pod) bool {
 	makers := d.makers(key)
 	if reason, _ := d.obstacle(key, mirror, makers); reason != "" || retained(mirror.Labels) || makers[0].plain.Manifest.retained() {
@@ -310,15 +291,14 @@ func (d *decider) goes(key podKey, mirror *corev1.Pod) bool {
 	return d.unclear == nil && d.targets.Covers(asSubject(m.Labels, priorityOf(mirror, m)))
 }
 
-// comes is true if a part of the control plane that the API does not show has to leave and
-// is there, or will be.
+// comes reports whether a part that the API does not show must leave and is or will be there.
 func (d *decider) comes(it *item, key podKey) bool {
 	known := d.known[key]
 	there := known.State == v1alpha1.StaticPodRunning || known.State == v1alpha1.StaticPodRestoring && known.Reason != v1alpha1.StaticPodNotStarted
 	return there && d.unclear == nil && d.targets.Covers(asSubject(it.plain.Manifest.Labels, known.Priority))
 }
 
-// parts are the parts of the control plane whose place in the order is known.
+// parts are the parts with a known rank.
 func (d *decider) parts() (parts []*item) {
 	for _, it := range d.items {
 		if (it.held != nil || it.plain != nil) && it.rank() >= 0 {
@@ -329,8 +309,8 @@ func (d *decider) parts() (parts []*item) {
 	return parts
 }
 
-// later is a part of the control plane that comes back before another and has yet to start;
-// empty if there is none. One that cannot come back is not waited for.
+// later returns a part that must start before another one and has not. One that cannot start is not
+// waited for.
 func (d *decider) later(than *item) string {
 	for _, it := range d.parts() {
 		switch {
@@ -347,8 +327,8 @@ func (d *decider) later(than *item) string {
 	return ""
 }
 
-// claim gives the claim back when nothing of the control plane is away, or asked to go, and
-// all of it is Ready again: until then it counts for as little as if it were gone.
+// claim releases the claim once all parts are back and Ready: before that the node must count as
+// missing.
 func (d *decider) claim() {
 	if d.ControlPlane.Claim != d.Self.Node || !d.ControlPlane.Known || d.Node == nil || !d.Folder.Known || d.Folder.Absent {
 		return

@@ -17,19 +17,18 @@ import (
 )
 
 const (
-	// quiet is for how long nobody may have written a manifest that is put aside again.
+	// quiet is how long a new manifest must be unchanged before it is put aside.
 	quiet = 200 * time.Millisecond
-	// startWithin is how long a kubelet may take to start what is back.
+	// startWithin is how long a kubelet may take to start a restored pod.
 	startWithin = time.Minute
-	// kubeletSilence is how long a kubelet may be silent: so long its Lease holds.
+	// kubeletSilence is the duration of the kubelet's Lease.
 	kubeletSilence = 40 * time.Second
-	// renewAfter is how often a pod that takes its time is told of.
+	// renewAfter is how often the progress of a slow pod is reported.
 	renewAfter = 3 * time.Minute
-	// stuckAfter is how long past its grace period a pod may take to end.
+	// stuckAfter is how long after its grace period a pod counts as stuck.
 	stuckAfter = time.Minute
 )
 
-// podKey names a pod.
 type podKey struct{ namespace, name string }
 
 func (k podKey) String() string { return k.namespace + "/" + k.name }
@@ -43,7 +42,7 @@ type item struct {
 	entry       *Entry
 }
 
-// decider is one decision on its way.
+// decider holds one decision in the making.
 type decider struct {
 	Snapshot
 
@@ -59,7 +58,7 @@ type decider struct {
 	d          Decision
 }
 
-// Decide returns what the agent does now.
+// Decide returns what the agent does next.
 func Decide(s Snapshot) Decision {
 	d := observe(s)
 	for _, file := range slices.Sorted(maps.Keys(d.items)) {
@@ -89,7 +88,6 @@ func comparePods(a, b podKey) int {
 	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
 }
 
-// observe sorts what the snapshot says by what it is about.
 func observe(s Snapshot) *decider {
 	d := &decider{
 		Snapshot: s, items: map[string]*item{}, names: map[string]bool{}, mirrors: map[podKey]*corev1.Pod{},
@@ -134,15 +132,13 @@ func (d *decider) item(file string) *item {
 	return d.items[file]
 }
 
-// keep leaves a journal entry as it is.
 func (d *decider) keep(it *item) {
 	if it.entry != nil {
 		d.entries[it.file] = *it.entry
 	}
 }
 
-// unseen leaves what was said of pods as it is, while nobody can look: of such that are put
-// aside, and of such that the API does not show either.
+// unseen keeps the reported state of pods that cannot be observed now.
 func (d *decider) unseen() {
 	if d.Folder.Known && !d.Folder.Absent {
 		return
@@ -161,7 +157,6 @@ func (d *decider) unseen() {
 	}
 }
 
-// record has the journal stored if it changes.
 func (d *decider) record() {
 	next := Journal{Version: journalVersion, BootID: d.Self.BootID}
 	for _, file := range slices.Sorted(maps.Keys(d.entries)) {
@@ -181,7 +176,6 @@ func (d *decider) record() {
 	}
 }
 
-// until has the decision made again at a time.
 func (d *decider) until(at time.Time) {
 	left := max(at.Sub(d.Now), time.Millisecond)
 	if d.d.After == 0 || left < d.d.After {
@@ -189,7 +183,7 @@ func (d *decider) until(at time.Time) {
 	}
 }
 
-// verdict is whether the Node says that a pod has to stay away. The zero value is unknown.
+// verdict is whether a pod has to stay away. The zero value is unknown.
 type verdict int
 
 const (
@@ -198,8 +192,7 @@ const (
 	no
 )
 
-// stays tells whether a pod that is put aside has to stay away. Only the API server itself
-// can say no.
+// stays reports whether a pod that is put aside has to stay away. Only a live read can deny it.
 func (d *decider) stays(it *item) verdict {
 	if d.Node == nil || d.unclear != nil {
 		return unknown
@@ -214,8 +207,8 @@ func (d *decider) stays(it *item) verdict {
 	return no
 }
 
-// covers is what the Node names, as far as it is known which pod that is: of one that
-// nobody can read, and of one whose priority nobody knows, as much as may be it.
+// covers reports whether the Node lists the pod. An unreadable manifest or unknown priority counts
+// as covered if it may be.
 func (d *decider) covers(it *item) bool {
 	if it.held.manifest() == nil {
 		return slices.ContainsFunc(d.targets.Entries(), func(e drainplan.Entry) bool {
@@ -233,8 +226,8 @@ func (f *File) manifest() *Manifest {
 	return f.Manifest
 }
 
-// priority is that of a pod that is put aside: as it was when it ran, as the API remembers
-// it, as the manifest has it, or the least there is.
+// priority returns the priority of a pod that is put aside: from the journal, the API or the
+// manifest, or else the lowest.
 func (d *decider) priority(it *item) int32 {
 	if it.entry != nil && it.entry.Priority != nil {
 		return *it.entry.Priority
@@ -250,7 +243,6 @@ func (d *decider) priority(it *item) int32 {
 
 const leastPriority = -1 << 31
 
-// keyOf is the mirror pod of a manifest that is put aside.
 func (d *decider) keyOf(it *item) podKey {
 	if m := it.held.manifest(); m != nil {
 		return m.mirror(d.Self.Node)

@@ -15,54 +15,45 @@ import (
 
 const (
 	journalVersion = 1
-	// MaxEntries is how many entries a journal may have.
-	MaxEntries = 1024
+	MaxEntries     = 1024
 )
 
-// Journal is what explains the files that are put aside. Whoever loses it loses words, and
-// no file.
+// Journal explains the files that are put aside. If it is lost, only explanations are lost.
 type Journal struct {
-	Version int `json:"version"`
-	// BootID is the boot in which it was written.
-	BootID string `json:"bootID,omitempty"`
-	// Manifests are in the order of their files.
+	Version int    `json:"version"`
+	BootID  string `json:"bootID,omitempty"`
+	// Manifests are sorted by file.
 	Manifests []Entry `json:"manifests"`
-	// Silence is since when no API server has answered; nil if one has, or if nothing
-	// depends on it.
+	// Silence is the time without a response of an API server, while something depends on it.
 	Silence *Silence `json:"silence,omitempty"`
 }
 
-// Entry is a manifest that is put aside, or was until a moment ago.
+// Entry is a manifest that is or was just put aside.
 type Entry struct {
-	// File is the name that the kubelet knows, Held the one that it has meanwhile.
+	// File is the original name, Held the current one.
 	File string `json:"file"`
 	Held string `json:"held"`
-	// SHA256 is that of its content when it was put aside.
+	// SHA256 of the content when it was put aside.
 	SHA256 string `json:"sha256,omitempty"`
-	// Pod is its mirror pod, namespace/name.
-	Pod string `json:"pod,omitempty"`
-	// Priority is that of the pod; nil if it is unknown.
-	Priority *int32 `json:"priority,omitempty"`
-	// GraceSeconds is how long the pod may take to end.
-	GraceSeconds int64 `json:"graceSeconds,omitempty"`
-	// Maintenance and Reason are for what it was put aside.
+	// Pod is namespace/name of its mirror pod.
+	Pod          string `json:"pod,omitempty"`
+	Priority     *int32 `json:"priority,omitempty"`
+	GraceSeconds int64  `json:"graceSeconds,omitempty"`
+	// Maintenance and Reason explain why it was put aside.
 	Maintenance string    `json:"maintenance,omitempty"`
 	Reason      string    `json:"reason,omitempty"`
 	Evacuation  types.UID `json:"evacuation,omitempty"`
-	// BootID is the boot in which it was put aside.
-	BootID string `json:"bootID,omitempty"`
-	// ControlPlane is true if the pod is part of the control plane, and Unanswered if it was
-	// put back because no API server answered, which has yet to be told.
+	BootID      string    `json:"bootID,omitempty"`
+	// Unanswered is true if it was restored because no API server responded, until that is
+	// reported.
 	ControlPlane bool `json:"controlPlane,omitempty"`
 	Unanswered   bool `json:"unanswered,omitempty"`
-	// State is Holding, Held or Restoring, and At is since when.
+	// State is Holding, Held or Restoring since At.
 	State v1alpha1.StaticPodState `json:"state"`
 	At    time.Time               `json:"at"`
 }
 
-// ParseJournal reads a journal.
-//
-// Errors: it is none that this version could have written.
+// ParseJournal reads a journal. It fails if this version could not have written it.
 func ParseJournal(data []byte) (Journal, error) {
 	var j Journal
 	if err := json.Unmarshal(data, &j); err != nil {
@@ -101,18 +92,16 @@ func (e *Entry) check() error {
 	return nil
 }
 
-// Text renders the journal.
 func (j Journal) Text() []byte {
 	j.Version = journalVersion
 	if j.Manifests == nil {
 		j.Manifests = []Entry{}
 	}
-	// Strings, numbers and times always marshal, but for years that no clock shows.
+	// Strings, numbers and times always marshal, except for years that no clock shows.
 	text, _ := json.Marshal(j)
 	return text
 }
 
-// pod is the mirror pod of the entry; empty if it is unknown.
 func (e *Entry) pod() podKey {
 	namespace, name, _ := strings.Cut(e.Pod, "/")
 	return podKey{namespace, name}

@@ -22,29 +22,28 @@ const (
 	maxMessage = 1024
 )
 
-// terminating says how a pod ends whose manifest is put aside, and the reason if it does
-// not.
+// terminating describes the termination of a pod, with a reason if it is stuck.
 func (d *decider) terminating(key podKey, e *Entry) (reason, message string) {
 	due := e.At.Add(e.grace() + stuckAfter)
 	switch {
 	case d.KubeletSeen.IsZero():
-		return v1alpha1.StaticPodKubeletDown, fmt.Sprintf("nobody knows whether the kubelet of %s runs: its Lease in %s is missing or cannot be read; "+
-			"%s counts as gone when it is there.", d.Self.Node, corev1.NamespaceNodeLease, key.name)
+		return v1alpha1.StaticPodKubeletDown, fmt.Sprintf("cannot determine whether the kubelet of %s runs because its Lease in %s is missing or unreadable; "+
+			"waiting for it before %s counts as gone.", d.Self.Node, corev1.NamespaceNodeLease, key.name)
 	case d.silent():
-		return v1alpha1.StaticPodKubeletDown, fmt.Sprintf("the kubelet of %s does not answer since %s; %s stops when it is back.",
+		return v1alpha1.StaticPodKubeletDown, fmt.Sprintf("the kubelet of %s has not responded since %s; %s will stop when it recovers.",
 			d.Self.Node, clock(d.KubeletSeen), key.name)
 	case due.After(d.Now):
 		d.until(due)
 		return "", fmt.Sprintf("%s is terminating the pod due to node maintenance%s.", key.name, because(e.Reason))
 	}
-	return v1alpha1.StaticPodStuck, fmt.Sprintf("%s still runs; its manifest was put aside at %s, and its grace period is %ds. It is stuck (%s), "+
-		"or the kubelet reads another directory than %s (its staticPodPath).",
+	return v1alpha1.StaticPodStuck, fmt.Sprintf("%s still runs although its manifest was put aside at %s and its grace period is %ds. It is stuck (%s), "+
+		"or the staticPodPath of the kubelet is not %s.",
 		key.name, clock(e.At), e.GraceSeconds, command.Of("crictl pods --name %s", key.name), d.Self.Dir)
 }
 
-// tell writes into the Evacuation of a pod that terminates how it goes: when that changes,
-// and every few minutes.
-func (d *decider) tell(mirror *corev1.Pod, e *Entry, message string) {
+// reportProgress writes the progress of a terminating pod into its Evacuation when it changes, and
+// every few minutes.
+func (d *decider) reportProgress(mirror *corev1.Pod, e *Entry, message string) {
 	if mirror == nil || d.evacuation[mirror.UID] == nil || !Active(d.evacuation[mirror.UID]) {
 		return
 	}
@@ -67,7 +66,6 @@ func (d *decider) tell(mirror *corev1.Pod, e *Entry, message string) {
 	d.until(d.Now.Add(renewAfter))
 }
 
-// report is the status of the NodeAgent.
 func (d *decider) report() {
 	status := v1alpha1.NodeAgentStatus{}
 	if d.Agent != nil {
@@ -99,20 +97,18 @@ func (d *decider) report() {
 	d.d.Status = status
 }
 
-// rank has those that run left out first.
 func rank(pod v1alpha1.StaticPod) int {
 	return slices.Index([]v1alpha1.StaticPodState{
 		v1alpha1.StaticPodHolding, v1alpha1.StaticPodHeld, v1alpha1.StaticPodRestoring, v1alpha1.StaticPodUnmanageable, v1alpha1.StaticPodRunning,
 	}, pod.State)
 }
 
-// complaints are reasons of pods for which the whole is not well, the worst first.
+// complaints are reasons for which the condition is not True, the worst first.
 var complaints = []string{
 	v1alpha1.StaticPodNotStarted, v1alpha1.StaticPodRefused, v1alpha1.StaticPodUnparsable, v1alpha1.StaticPodNoManifest,
 	v1alpha1.StaticPodSeveralManifests, v1alpha1.StaticPodNoMirror,
 }
 
-// condition is StaticPodsManageable.
 func (d *decider) condition() metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionStaticPodsManageable, Status: metav1.ConditionFalse}
 	if d.Folder.Fault != "" {
@@ -136,14 +132,14 @@ func (d *decider) condition() metav1.Condition {
 	if count > 0 {
 		c.Reason, c.Message = complaints[worst], d.pods[first].Message
 		if count > 1 {
-			c.Message = fmt.Sprintf("%s It is the same with %d more.", strings.TrimSpace(c.Message), count-1)
+			c.Message = fmt.Sprintf("%s The same applies to %d more.", strings.TrimSpace(c.Message), count-1)
 		}
 		return c
 	}
 	c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.StaticPodsFound
-	c.Message = fmt.Sprintf("The static pods of %s can be taken down, but for those that say why not.", d.Self.Dir)
+	c.Message = fmt.Sprintf("The static pods of %s can be stopped, except those with a reason.", d.Self.Dir)
 	if d.Folder.Absent {
-		c.Reason, c.Message = v1alpha1.StaticPodsNone, fmt.Sprintf("There is no folder %s, so there are no static pods.", d.Self.Dir)
+		c.Reason, c.Message = v1alpha1.StaticPodsNone, fmt.Sprintf("There are no static pods because folder %s does not exist.", d.Self.Dir)
 	}
 	return c
 }

@@ -15,11 +15,9 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// maxFileName is how long the name of a manifest may be: its name when it is put aside has
-// to be one that file systems take.
+// maxFileName leaves room for the name of a manifest that is put aside.
 const maxFileName = 255 - len(".") - len(heldSuffix)
 
-// makers are the manifests in place that make a pod.
 func (d *decider) makers(key podKey) (makers []*item) {
 	for _, file := range slices.Sorted(maps.Keys(d.items)) {
 		it := d.items[file]
@@ -30,7 +28,7 @@ func (d *decider) makers(key podKey) (makers []*item) {
 	return makers
 }
 
-// shown is a static pod that the API shows.
+// shown handles a static pod that the API shows.
 func (d *decider) shown(key podKey, mirror *corev1.Pod) {
 	makers := d.makers(key)
 	if _, told := d.pods[key]; told && len(makers) == 0 {
@@ -44,7 +42,7 @@ func (d *decider) shown(key podKey, mirror *corev1.Pod) {
 	}
 	if reason, message := d.obstacle(key, mirror, makers); reason != "" {
 		pod.Reason, pod.Message = reason, message
-		// What cannot be looked at now is no news of a pod that could be taken down before.
+		// A manifest that cannot be read now does not change the state.
 		if reason != v1alpha1.StaticPodUnreadable || d.known[key].State != v1alpha1.StaticPodRunning {
 			pod.State = v1alpha1.StaticPodUnmanageable
 		}
@@ -64,7 +62,7 @@ func (d *decider) shown(key podKey, mirror *corev1.Pod) {
 	d.pods[key] = pod
 }
 
-// obstacle is why the agent does not touch a pod, whatever is asked; empty if it may.
+// obstacle returns why the agent may not touch a pod.
 func (d *decider) obstacle(key podKey, mirror *corev1.Pod, makers []*item) (reason, message string) {
 	part, unsure := d.retainedPart(key, mirror, makers)
 	switch {
@@ -73,33 +71,32 @@ func (d *decider) obstacle(key podKey, mirror *corev1.Pod, makers []*item) (reas
 	case part != "":
 		return v1alpha1.StaticPodControlPlane, part
 	case mirror.Annotations["kubernetes.io/config.source"] == "http":
-		return v1alpha1.StaticPodFromURL, fmt.Sprintf("%s comes from the kubelet's staticPodURL. Take it off that server, or leave it: it goes with the node.", key)
+		return v1alpha1.StaticPodFromURL, fmt.Sprintf("%s comes from the kubelet's staticPodURL. Remove it from that server, or let it stop with the node.", key)
 	case d.Folder.Fault != "":
 		return d.Folder.Fault, d.Folder.Message
 	case len(makers) == 0:
 		return d.unmade(key)
 	case len(makers) > 1:
-		return v1alpha1.StaticPodSeveralManifests, fmt.Sprintf("%s and %s both make %s. Remove one; the kubelet runs only one of them.",
+		return v1alpha1.StaticPodSeveralManifests, fmt.Sprintf("%s and %s both define %s. Remove one of them.",
 			makers[0].file, makers[1].file, key)
 	case len(makers[0].file) > maxFileName:
-		return v1alpha1.StaticPodRefused, fmt.Sprintf("%.40s… has a name too long to be put aside: %d bytes, at most %d.", makers[0].file, len(makers[0].file), maxFileName)
+		return v1alpha1.StaticPodRefused, fmt.Sprintf("%.40s… cannot be put aside because its name has %d bytes, more than %d.", makers[0].file, len(makers[0].file), maxFileName)
 	}
 	return "", ""
 }
 
-// unmade is a pod that no manifest makes which can be read.
+// unmade returns why a pod has no readable manifest.
 func (d *decider) unmade(key podKey) (reason, message string) {
 	for _, file := range slices.Sorted(maps.Keys(d.items)) {
 		if f := d.items[file].plain; f != nil && f.Fault != "" {
-			return v1alpha1.StaticPodUnparsable, fmt.Sprintf("no file in %s makes %s; %s makes no pod: %s", d.Self.Dir, key, file, f.Fault)
+			return v1alpha1.StaticPodUnparsable, fmt.Sprintf("no file in %s defines %s, and %s is invalid: %s", d.Self.Dir, key, file, f.Fault)
 		}
 	}
-	return v1alpha1.StaticPodNoManifest, fmt.Sprintf("no file in %s makes %s. Start the agent with --manifest-dir=<the kubelet's staticPodPath>.", d.Self.Dir, key)
+	return v1alpha1.StaticPodNoManifest, fmt.Sprintf("no file in %s defines %s. Set --manifest-dir of the agent to the kubelet's staticPodPath.", d.Self.Dir, key)
 }
 
-// asked is the Evacuation at the agent's turn by which a pod has to leave now; nil if
-// there is none. What the Node does not name is left alone without a word, as the KEP has
-// it for what is above the target.
+// asked returns the active Evacuation by which a pod has to leave now. As in the KEP, pods above
+// the drain target are left alone silently.
 func (d *decider) asked(mirror *corev1.Pod, it *item) *v1alpha1.Evacuation {
 	e := d.evacuation[mirror.UID]
 	switch {
@@ -115,13 +112,13 @@ func (d *decider) asked(mirror *corev1.Pod, it *item) *v1alpha1.Evacuation {
 	return e
 }
 
-// Active returns true if it is the agent's turn to move the pod.
+// Active reports whether it is the agent's turn to move the pod.
 func Active(e *v1alpha1.Evacuation) bool {
 	return e.Status.ActiveEvacuatorClass == v1alpha1.KubeletEvacuatorClass && !e.Status.ActiveEvacuatorCompleted
 }
 
-// priorityOf is the greater one of what the API and the manifest say: nobody makes a pod
-// leave early by another mirror of it.
+// priorityOf returns the higher of both priorities, so that a forged mirror pod makes no pod leave
+// early.
 func priorityOf(mirror *corev1.Pod, m *Manifest) int32 {
 	priority := podclass.Priority(mirror)
 	if m.Priority != nil {
@@ -130,7 +127,7 @@ func priorityOf(mirror *corev1.Pod, m *Manifest) int32 {
 	return priority
 }
 
-// hold puts a manifest aside, and writes down before that it does.
+// hold puts a manifest aside after recording that.
 func (d *decider) hold(mirror *corev1.Pod, it *item, e *v1alpha1.Evacuation) {
 	if !d.Live {
 		d.d.NeedsLive = true
@@ -150,12 +147,12 @@ func (d *decider) hold(mirror *corev1.Pod, it *item, e *v1alpha1.Evacuation) {
 		entry.Maintenance = draining.Name
 	}
 	if it.entry != nil && it.entry.Evacuation == e.UID && it.entry.State == v1alpha1.StaticPodHolding {
-		// It was written down before, and then not done.
+		// It was recorded before and not done.
 		entry.At = it.entry.At
 	}
 	d.entries[it.file] = entry
 	d.move(Move{File: it.file, From: it.file, To: entry.Held, Hold: true, Events: event.StaticPodHeld(d.Node, fmt.Sprintf(
-		"%s is put aside as %s, so that the kubelet ends pod %s%s.", it.file, entry.Held, key, because(entry.Reason)))})
+		"Put %s aside as %s so that the kubelet stops pod %s%s.", it.file, entry.Held, key, because(entry.Reason)))})
 }
 
 func because(reason string) string {
@@ -165,8 +162,7 @@ func because(reason string) string {
 	return " (" + strings.TrimSpace(reason) + ")"
 }
 
-// hidden tells of manifests whose pods the API does not show: the kubelet runs such pods,
-// and nobody else knows of them.
+// hidden reports manifests whose pods the API does not show although the kubelet runs them.
 func (d *decider) hidden() {
 	if d.Node == nil || !d.Folder.Known {
 		return
@@ -182,10 +178,10 @@ func (d *decider) hidden() {
 			continue
 		}
 		if before := d.known[key]; before.State == v1alpha1.StaticPodRunning {
-			// It runs on. Whoever counts it must not take it for gone.
+			// It still runs and must not count as gone.
 			d.pods[key] = v1alpha1.StaticPod{
 				Namespace: key.namespace, Name: key.name, Manifest: file, State: before.State, Priority: before.Priority, Reason: v1alpha1.StaticPodNoMirror,
-				Message: fmt.Sprintf("the mirror pod of %s is gone, and %s is in place, so the pod runs. The kubelet makes another mirror within two minutes.", key, file),
+				Message: fmt.Sprintf("the mirror pod of %s is gone but %s is in place, so the pod runs. The kubelet will recreate the mirror within two minutes.", key, file),
 			}
 			continue
 		}
@@ -195,8 +191,8 @@ func (d *decider) hidden() {
 		}
 		d.pods[key] = v1alpha1.StaticPod{
 			Namespace: key.namespace, Name: key.name, Manifest: file, State: v1alpha1.StaticPodUnmanageable, Reason: v1alpha1.StaticPodNoMirror,
-			Message: fmt.Sprintf("%s makes %s, which the API does not show: the kubelet does not run it, or the API server refuses its mirror. "+
-				"See the log of the kubelet: journalctl -u kubelet", file, key),
+			Message: fmt.Sprintf("%s defines %s, which the API does not show: the kubelet does not run it, or the API server refuses its mirror. "+
+				"To see the log of the kubelet: journalctl -u kubelet", file, key),
 		}
 	}
 }

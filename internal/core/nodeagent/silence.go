@@ -93,7 +93,7 @@ func (d *decider) confess(e *Entry) {
 	}
 	e.Unanswered = false
 	d.d.Events = append(d.d.Events, event.StaticPodRestored(d.Node, fmt.Sprintf(
-		"%s is back since %s: pod %s is part of the control plane, and no API server answered.", e.File, clock(e.At), e.Pod))...)
+		"Restored %s at %s because pod %s is part of the control plane and no API server responded.", e.File, clock(e.At), e.Pod))...)
 }
 
 // order has parts of the control plane come back in their order where several do at once.
@@ -109,5 +109,5 @@ func (d *decider) order() {
 
 // waiting says of a part that may come back what it waits for.
 func waiting(pod *v1alpha1.StaticPod, later string) {
-	pod.Message = fmt.Sprintf("%s comes back after %s, which has yet to start.", pod.Manifest, later)
+	pod.Message = fmt.Sprintf("%s waits until %s has started.", pod.Manifest, later)
 }

@@ -15,28 +15,25 @@ import (
 )
 
 const (
-	// usualShare is how much of the time that pods have is left for deleting them, in percent.
+	// usualShare is the default percentage of the available time that is left for deletions.
 	usualShare = 30
-	// leastDeleteBefore and mostDeleteBefore bound what can be asked for, longestShare what
-	// a share can come to: nobody's budget is to be broken a quarter of an hour early because
-	// a shutdown was announced the day before.
+	// leastDeleteBefore and mostDeleteBefore bound the setting. longestShare caps a percentage: a
+	// shutdown that was announced the day before must not break budgets hours early.
 	leastDeleteBefore, mostDeleteBefore = 10 * time.Second, 24 * time.Hour
 	longestShare                        = 5 * time.Minute
-	// farthest is how far ahead the end of a shutdown that goes on can be.
-	farthest = 24 * time.Hour
+	farthest                            = 24 * time.Hour
 )
 
-// DeleteBefore is how long before a node goes down what is left on it begins to be deleted.
-// The zero value is 30 % of the time that pods have to leave.
+// DeleteBefore is how long before a node goes down its remaining pods are deleted. The zero value
+// is 30 % of the time that pods have.
 type DeleteBefore struct {
-	// share is in percent of that time; fixed is a time that counts instead, unless it is 0.
+	// fixed overrides share unless it is 0.
 	share int64
 	fixed time.Duration
 }
 
-// ParseDeleteBefore reads a percentage, such as 30%, or a duration, such as 45s.
-//
-// Errors: it is neither, or out of bounds.
+// ParseDeleteBefore reads a percentage, such as 30%, or a duration, such as 45s. It fails if the
+// text is neither, or out of bounds.
 func ParseDeleteBefore(text string) (DeleteBefore, error) {
 	refusal := errors.New("must be from 1% to 100% of the time until the node goes down, or from 10s to 24h, such as 30% or 45s")
 	if number, ok := strings.CutSuffix(text, "%"); ok {
@@ -53,7 +50,7 @@ func ParseDeleteBefore(text string) (DeleteBefore, error) {
 	return DeleteBefore{fixed: fixed}, nil
 }
 
-// String is what ParseDeleteBefore reads.
+// String returns the text for ParseDeleteBefore.
 func (b DeleteBefore) String() string {
 	if b.fixed > 0 {
 		return b.fixed.String()
@@ -61,9 +58,7 @@ func (b DeleteBefore) String() string {
 	return fmt.Sprintf("%d%%", cmp.Or(b.share, usualShare))
 }
 
-// ParseDepth reads which pods are drained.
-//
-// Errors: there is no such type of pod.
+// ParseDepth reads which types of pods are drained. It fails for other types.
 func ParseDepth(text string) (v1alpha1.PodType, error) {
 	depth := v1alpha1.PodType(text)
 	if _, known := drainplan.Depth(depth); !known || text == "" {
@@ -72,7 +67,6 @@ func ParseDepth(text string) (v1alpha1.PodType, error) {
 	return depth, nil
 }
 
-// seconds is how long that is where pods have so much time.
 func (b DeleteBefore) seconds(have time.Duration) int32 {
 	if b.fixed > 0 {
 		return int32(b.fixed / time.Second)
@@ -82,9 +76,8 @@ func (b DeleteBefore) seconds(have time.Duration) int32 {
 	return int32(min(max(have*share/100, leastDeleteBefore), longestShare) / time.Second)
 }
 
-// follow is what Existing is to be changed to by what the agent says now; nil leaves it as
-// it is. A stage only goes forward: what has been asked to leave leaves. What a person has
-// completed, or never begun, stays so.
+// follow returns the changed Existing for the current report; nil if it stays. A stage only moves
+// forward, and what a user has completed, or never started, stays.
 func (s Snapshot) follow(stage v1alpha1.NodeMaintenanceStage, reason string) *v1alpha1.NodeMaintenance {
 	is := s.Existing.Spec.Stage
 	if s.Existing.DeletionTimestamp != nil || is != v1alpha1.StageCordon && is != v1alpha1.StageDrain {
@@ -101,8 +94,8 @@ func (s Snapshot) follow(stage v1alpha1.NodeMaintenanceStage, reason string) *v1
 	return next
 }
 
-// deadline is until when the pods have to be gone. Where the kubelet ends them, or somebody
-// has said so, it deletes nothing.
+// deadline returns until when the pods must be gone. Pods that the kubelet ends, or that are kept,
+// have none.
 func (s Snapshot) deadline(stage v1alpha1.NodeMaintenanceStage) *v1alpha1.Deadline {
 	if stage != v1alpha1.StageDrain {
 		return nil // It would mean nothing.
@@ -114,9 +107,8 @@ func (s Snapshot) deadline(stage v1alpha1.NodeMaintenanceStage) *v1alpha1.Deadli
 	return until
 }
 
-// until is the deadline by the time that the agent says. One that cannot be meant changes
-// nothing if it has passed: a time that comes true at once would delete everything; if it
-// is too far ahead, or missing, nobody knows when the node goes down, and nothing is deleted.
+// until returns the deadline of the reported time. A time in the past changes nothing, as it would
+// delete everything at once. A missing time, or one too far ahead, sets no deadline.
 func (s Snapshot) until() *v1alpha1.Deadline {
 	told := s.Agent.Status.Shutdown
 	switch at := told.DeadlineTime; {
@@ -133,7 +125,6 @@ func (s Snapshot) until() *v1alpha1.Deadline {
 	}
 }
 
-// had is the deadline that Existing has; nil if it has none.
 func (s Snapshot) had() *v1alpha1.Deadline {
 	if s.Existing == nil {
 		return nil
@@ -141,7 +132,7 @@ func (s Snapshot) had() *v1alpha1.Deadline {
 	return s.Existing.Spec.Deadline
 }
 
-// timeLeft is how long pods have to leave, from when they are first asked to.
+// timeLeft returns the time that pods have from the first request on.
 func timeLeft(told *v1alpha1.NodeShutdown) time.Duration {
 	if told.Phase != v1alpha1.ShutdownScheduled {
 		return time.Duration(told.DelaySeconds) * time.Second
@@ -152,7 +143,6 @@ func timeLeft(told *v1alpha1.NodeShutdown) time.Duration {
 	return min(told.DeadlineTime.Sub(told.StartTime.Time), lead)
 }
 
-// kubeletStops is true while the kubelet ends all pods itself.
 func (s Snapshot) kubeletStops() bool {
 	told := s.Agent.Status.Shutdown
 	return told.Mode == v1alpha1.ShutdownModeReport && told.Phase != v1alpha1.ShutdownScheduled

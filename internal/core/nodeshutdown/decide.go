@@ -20,74 +20,66 @@ import (
 )
 
 const (
-	// lead is how long before a scheduled shutdown its drain begins: a node that is to
-	// reboot tonight is not empty all day.
+	// lead is how long before a scheduled shutdown its drain starts, so that the node is not empty
+	// all day.
 	lead = time.Hour
-	// settled is how long a node has to be Ready after its boot, as far as we have seen it.
-	settled = 30 * time.Second
-	// longestWait bounds when to look again.
+	// settled is how long a node must be Ready after its boot.
+	settled     = 30 * time.Second
 	longestWait = 24 * time.Hour
 )
 
-// Snapshot is all that a decision reads. It is never changed by Decide.
+// Snapshot is all that a decision reads. Decide does not change it.
 type Snapshot struct {
-	// Now is the time of the decision.
 	Now time.Time
-	// ClockSkewed is true while that is not trusted; see package skew.
+	// ClockSkewed is true while Now is not trusted; see package skew.
 	ClockSkewed bool
-	// Agent is that of the node; nil if there is none.
-	Agent *v1alpha1.NodeAgent
-	// Node is the node; nil if it is gone.
+	Agent       *v1alpha1.NodeAgent
+	// Node is nil if it is gone.
 	Node *corev1.Node
-	// Existing is the NodeMaintenance with the Name of the node; nil if there is none.
+	// Existing is the NodeMaintenance with the Name of the node, if any.
 	Existing *v1alpha1.NodeMaintenance
-	// Others are all NodeMaintenances, as far as there is no Existing.
+	// Others are all NodeMaintenances; only read without Existing.
 	Others []*v1alpha1.NodeMaintenance
-	// Since is since when the node has been as it is: the Observation of now says it.
+	// Since is the time of the current Observation.
 	Since time.Time
-	// Options are what the administrator wants.
 	Options
 }
 
-// Options are what the administrator wants of all shutdowns.
+// Options apply to all shutdowns.
 type Options struct {
-	// StayCordoned is true if a person ends the maintenance after the boot.
+	// StayCordoned leaves the end of the maintenance to a user.
 	StayCordoned bool
-	// Depth is which pods are drained; empty is those of DaemonSets and all before them.
-	Depth v1alpha1.PodType
-	// DeleteBefore is when what is left begins to be deleted.
+	// Depth is the last type of pods to drain. Defaults to DaemonSet.
+	Depth        v1alpha1.PodType
 	DeleteBefore DeleteBefore
-	// Priorities are those at which pods leave in another step, ascending; at most 16. Empty
-	// adds no step to those of every drain.
+	// Priorities are ascending and each start another step; at most 16.
 	Priorities []int32
 }
 
-// Decision is what is done.
+// Decision is what happens next.
 type Decision struct {
-	// Create is to be created; nil if nothing is.
 	Create *v1alpha1.NodeMaintenance
-	// Follow is what Existing is to be changed to, under its version; nil leaves it alone.
+	// Follow is the changed Existing, to be written under its version.
 	Follow *v1alpha1.NodeMaintenance
-	// Delete is true if Existing is to be deleted.
 	Delete bool
-	// Events are true when that is done.
+	// Events become true with the write.
 	Events []event.Event
 	// RequeueAfter is when to decide again at the latest; 0 is never.
 	RequeueAfter time.Duration
 }
 
-// Name is that of the NodeMaintenance for the shutdown of a node.
+// Name returns the name of the NodeMaintenance for the shutdown of a node.
 func Name(node string) string { return maintenance.ShutdownName(node) }
 
-// Ours is true of what a decision made for the shutdown of a node.
+// Ours reports whether a maintenance was created for the shutdown of a node.
 func Ours(m *v1alpha1.NodeMaintenance, node string) bool { return maintenance.OfShutdown(m) == node }
 
-// Decide says what becomes of the shutdown of one node.
+// Decide returns what happens next for the shutdown of one node.
 func Decide(s Snapshot) Decision {
 	ours := s.Existing != nil && s.Node != nil && Ours(s.Existing, s.Node.Name)
 	switch {
 	case s.Node == nil:
-		// A node that comes by its name is another one.
+		// A later Node of the same name is another one.
 		return Decision{Delete: s.Existing != nil && s.Existing.DeletionTimestamp == nil && Ours(s.Existing, s.gone())}
 	case s.Agent == nil || s.Agent.Status.Shutdown == nil:
 		return Decision{}
@@ -105,15 +97,14 @@ func Decide(s Snapshot) Decision {
 	case ours:
 		return Decision{Follow: s.follow(stage, reason), RequeueAfter: after}
 	case s.Existing != nil:
-		return s.decline(fmt.Sprintf("NodeMaintenance %s is there already and is somebody else's: delete it, so that Ebbtide can drain the node when it shuts down", s.Existing.Name))
+		return s.decline(fmt.Sprintf("NodeMaintenance %s exists and was not created for a shutdown. To drain the node for shutdowns, delete it", s.Existing.Name))
 	}
 	if other := s.covering(); other != nil {
-		return s.decline(fmt.Sprintf("%s has drained it, or keeps pods on it: this is its reboot", other.Name))
+		return s.decline(fmt.Sprintf("it reboots for NodeMaintenance %s", other.Name))
 	}
 	return Decision{Create: s.maintenance(stage, reason)}
 }
 
-// gone is the name of the node that is gone, as far as somebody tells it.
 func (s Snapshot) gone() string {
 	if s.Agent != nil {
 		return s.Agent.Name
@@ -121,15 +112,15 @@ func (s Snapshot) gone() string {
 	return maintenance.OfShutdown(s.Existing)
 }
 
-// unknown is true while nobody tells the agent whether a shutdown goes on: nothing begins
-// because of it, and nothing ends.
+// unknown reports whether the agent cannot tell if a shutdown goes on, in which case nothing starts
+// or ends.
 func (s Snapshot) unknown() bool {
 	told := s.Agent.Status.Shutdown
 	over := told.Phase == v1alpha1.ShutdownNone || told.Phase == v1alpha1.ShutdownCancelled
 	return told.Mode == v1alpha1.ShutdownModeOff && !over && !s.booted()
 }
 
-// wanted is the stage that the node is to be in because of its shutdown; empty is none.
+// wanted returns the stage that the shutdown requires, if any.
 func (s Snapshot) wanted() (stage v1alpha1.NodeMaintenanceStage, reason string, after time.Duration) {
 	told := s.Agent.Status.Shutdown
 	kind := told.Type
@@ -144,7 +135,7 @@ func (s Snapshot) wanted() (stage v1alpha1.NodeMaintenanceStage, reason string, 
 		return s.scheduled(told, kind)
 	case v1alpha1.ShutdownPreparing:
 	case v1alpha1.ShutdownReleased:
-		// What has not begun by then has no time any more.
+		// It is too late to start.
 		if s.Existing == nil {
 			return "", "", 0
 		}
@@ -158,7 +149,6 @@ func (s Snapshot) wanted() (stage v1alpha1.NodeMaintenanceStage, reason string, 
 	return stage, fmt.Sprintf("Node %s is shutting down (%s)", s.Node.Name, kind), 0
 }
 
-// scheduled is for a shutdown that has a time.
 func (s Snapshot) scheduled(told *v1alpha1.NodeShutdown, kind string) (stage v1alpha1.NodeMaintenanceStage, reason string, after time.Duration) {
 	if told.DeadlineTime == nil || s.ClockSkewed && s.Existing == nil {
 		return "", "", 0
@@ -170,25 +160,24 @@ func (s Snapshot) scheduled(told *v1alpha1.NodeShutdown, kind string) (stage v1a
 	case ahead <= 0 && s.Existing == nil:
 		return "", "", 0
 	}
-	return v1alpha1.StageDrain, fmt.Sprintf("Node %s is to shut down at %s (%s)", s.Node.Name, told.DeadlineTime.UTC().Format(time.RFC3339), kind), 0
+	return v1alpha1.StageDrain, fmt.Sprintf("Node %s will shut down at %s (%s)", s.Node.Name, told.DeadlineTime.UTC().Format(time.RFC3339), kind), 0
 }
 
-// booted is true if the node has booted since its agent last said anything.
+// booted reports whether the node has booted since the last report of its agent.
 func (s Snapshot) booted() bool {
 	said, is := s.Agent.Status.BootID, s.Node.Status.NodeInfo.BootID
 	return said != "" && is != "" && said != is
 }
 
-// end is what becomes of the maintenance of a shutdown that is over, or put off.
 func (s Snapshot) end() Decision {
 	switch phase := s.Agent.Status.Shutdown.Phase; {
 	case phase == v1alpha1.ShutdownCancelled && !s.booted():
-		return Decision{Delete: true, Events: []event.Event{event.NodeShutdownEnded(s.Existing, "The node does not shut down after all.")}}
+		return Decision{Delete: true, Events: []event.Event{event.NodeShutdownEnded(s.Existing, "The shutdown was cancelled.")}}
 	case phase == v1alpha1.ShutdownScheduled && !s.booted():
 		if s.ClockSkewed {
 			return Decision{}
 		}
-		return Decision{Delete: true, Events: []event.Event{event.NodeShutdownEnded(s.Existing, "The shutdown of the node is put off.")}}
+		return Decision{Delete: true, Events: []event.Event{event.NodeShutdownEnded(s.Existing, "The shutdown was postponed.")}}
 	case s.StayCordoned:
 		return Decision{}
 	}
@@ -199,11 +188,10 @@ func (s Snapshot) end() Decision {
 	case left > 0:
 		return Decision{RequeueAfter: left}
 	}
-	return Decision{Delete: true, Events: []event.Event{event.NodeShutdownEnded(s.Existing, "The node is up again.")}}
+	return Decision{Delete: true, Events: []event.Event{event.NodeShutdownEnded(s.Existing, "The node is running again.")}}
 }
 
-// covering is a maintenance for which the node reboots: pods that stay in place are not
-// to be evicted, and one that is empty needs no other.
+// covering returns a maintenance for which the node reboots, so that it needs no other.
 func (s Snapshot) covering() *v1alpha1.NodeMaintenance {
 	for _, m := range s.Others {
 		if m.DeletionTimestamp != nil || m.Spec.Stage != v1alpha1.StageDrain {
@@ -223,8 +211,8 @@ func (s Snapshot) decline(why string) Decision {
 	return Decision{Events: []event.Event{event.NodeShutdownDetected(s.Node, "The node is not drained for its shutdown: "+why+".")}}
 }
 
-// maintenance is the one for the shutdown. The webhooks leave the manager alone, so that
-// it is complete.
+// maintenance returns the NodeMaintenance for the shutdown. It is complete because the webhooks do
+// not default requests of the manager.
 func (s Snapshot) maintenance(stage v1alpha1.NodeMaintenanceStage, reason string) *v1alpha1.NodeMaintenance {
 	return &v1alpha1.NodeMaintenance{
 		ObjectMeta: metav1.ObjectMeta{

@@ -8,8 +8,8 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// Observation holds what a node shows of its shutdown and of its boot, and since when. The Ready condition alone says too little: a node that boots fast has been Ready
-// without a break, by a time that is older than the boot, and by its own clock.
+// Observation is the state of the shutdown and boot of a node, and since when. The Ready condition
+// is not enough: during a fast boot it may stay True, and its time is by the clock of the node.
 type Observation struct {
 	Since time.Time
 
@@ -19,8 +19,8 @@ type Observation struct {
 	transition     time.Time
 }
 
-// Observe returns the observation of now, given the one before. Its time is also now if our
-// clock has gone back or is not trusted.
+// Observe returns the current observation. Its time is also now if our clock went back or is not
+// trusted.
 func (s Snapshot) Observe(before Observation) Observation {
 	observation := Observation{Since: before.Since}
 	if s.Node != nil {
@@ -41,7 +41,6 @@ func (s Snapshot) Observe(before Observation) Observation {
 	return observation
 }
 
-// readyOf is the condition Ready of a node; nil if it has none.
 func readyOf(node *corev1.Node) *corev1.NodeCondition {
 	for i := range node.Status.Conditions {
 		if one := &node.Status.Conditions[i]; one.Type == corev1.NodeReady {

@@ -11,13 +11,12 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
 )
 
-// maxPriorities is how many steps a shutdown has: a plan holds no more for each type of pod.
+// maxPriorities is the number of steps for each type of pod in a drain plan.
 const maxPriorities = 16
 
-// ParsePriorities returns the priorities of a kubelet's shutdownGracePeriodByPodPriority,
-// such as "0,1000,100000", in ascending order. Like the kubelet it takes them in any order.
-//
-// Errors: one is not a priority of pods or is there twice, or there are more than 16.
+// ParsePriorities returns the priorities of a kubelet's shutdownGracePeriodByPodPriority, such as
+// "0,1000,100000", in ascending order. It fails for an invalid or repeated priority, or more than
+// 16.
 func ParsePriorities(text string) ([]int32, error) {
 	words := strings.Split(text, ",")
 	if len(words) > maxPriorities {
@@ -35,9 +34,9 @@ func ParsePriorities(text string) ([]int32, error) {
 	return priorities, nil
 }
 
-// plan has pods leave in the steps in which the kubelet would end them (KEP-4212): each
-// priority begins one, and the first has all pods below the second. Pods of DaemonSets and
-// static pods come after, in steps of their own, as in every drain.
+// plan drains pods in the steps in which the kubelet would end them (KEP-4212): each priority
+// starts one, and the first step includes all lower ones. Pods of DaemonSets and static pods follow
+// in steps of their own.
 func (o Options) plan() []v1alpha1.DrainPlanEntry {
 	var plan []v1alpha1.DrainPlanEntry
 	for _, podType := range []v1alpha1.PodType{v1alpha1.PodTypeDefault, v1alpha1.PodTypeDaemonSet, v1alpha1.PodTypeStatic} {

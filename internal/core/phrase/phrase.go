@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Count returns a number with its noun: "1 pod", "2 pods". The words for several are given where
-// they need more than an s.
+// Count returns a number with its noun: "1 pod", "2 pods". An irregular plural is given.
 func Count[N int | int32](n N, one string, several ...string) string {
 	switch {
 	case n == 1:
@@ -19,7 +18,7 @@ func Count[N int | int32](n N, one string, several ...string) string {
 	return fmt.Sprintf("%d %ss", n, one)
 }
 
-// Some returns the first names, at most so many, and how many more there are: "a, b and 3 more".
+// Some returns at most so many names and the number of others: "a, b and 3 more".
 func Some(names []string, most int) string {
 	if more := len(names) - most; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
@@ -27,10 +26,10 @@ func Some(names []string, most int) string {
 	return strings.Join(names, ", ")
 }
 
-// And joins names as a list: "a, b and c".
+// And joins names: "a, b and c".
 func And(names []string) string { return join(names, "and") }
 
-// Or joins names as a choice: "a, b or c".
+// Or joins names: "a, b or c".
 func Or(names []string) string { return join(names, "or") }
 
 func join(names []string, last string) string {
@@ -41,5 +40,5 @@ func join(names []string, last string) string {
 	return strings.Join(names[:end], ", ") + " " + last + " " + names[end]
 }
 
-// Time returns a time as messages have it, in UTC: "2026-03-01T12:00:00Z".
+// Time returns a time in UTC: "2026-03-01T12:00:00Z".
 func Time(at time.Time) string { return at.UTC().Format(time.RFC3339) }

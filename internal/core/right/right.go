@@ -1,7 +1,6 @@
-// Package right decides which parts of the manager run under the rights that its account has.
-//
-// The rights of a part are those of its role in the chart, one by one. A part that lacks one
-// does not start, and no other part stops for it. Core is what cannot be left out.
+// Package right decides which parts of the manager run with the rights of its account. A part needs
+// the rights of its role in the chart, and does not start if it lacks one. No other part stops for
+// it. Core is always required.
 package right
 
 import (
@@ -14,16 +13,16 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Part is a part of the manager that has a role of its own. It is part of the API: the label
-// MissingRightsLabel and a metric have its name.
+// Part is a part of the manager with a role of its own. The label MissingRightsLabel and a metric
+// use its name.
 type Part string
 
 const (
 	// Core drains nodes and answers the API server.
 	Core Part = "core"
-	// Machines acts on Machines and Clusters of ebbtide.dev.
+	// Machines reconciles Machines and Clusters of ebbtide.dev.
 	Machines Part = "machines"
-	// EvictionRequests answers EvictionRequests, and has pods leave by them.
+	// EvictionRequests answers and creates EvictionRequests.
 	EvictionRequests Part = "eviction-requests"
 	// ClusterAPI drains for the Machines of Cluster API.
 	ClusterAPI Part = "cluster-api"
@@ -31,16 +30,15 @@ const (
 	OpenShift Part = "openshift"
 )
 
-// parts are all, in the order in which they are told of.
 var parts = []Part{Core, Machines, EvictionRequests, ClusterAPI, OpenShift}
 
 // Right is one verb on one resource.
 type Right struct {
-	// Namespace is empty for a right on all namespaces, Name for one on all objects.
+	// Namespace is empty for all namespaces, Name for all objects.
 	Namespace, Name, Verb, Group, Resource, Subresource string
 }
 
-// String is the right in the words of kubectl auth can-i.
+// String returns the right in the syntax of kubectl auth can-i.
 func (r Right) String() string {
 	text := r.Verb + " " + r.Resource
 	if r.Group != "" {
@@ -58,14 +56,14 @@ func (r Right) String() string {
 	return text
 }
 
-// Attributes are the right as the API server is asked for it.
+// Attributes returns the right for an access review.
 func (r Right) Attributes() *authorizationv1.ResourceAttributes {
 	return &authorizationv1.ResourceAttributes{
 		Namespace: r.Namespace, Name: r.Name, Verb: r.Verb, Group: r.Group, Resource: r.Resource, Subresource: r.Subresource,
 	}
 }
 
-// Of are the rights that the rules of a role give, in a namespace or, if that is empty, in all.
+// Of returns the rights of the rules of a role in a namespace, or in all if it is empty.
 func Of(namespace string, rules ...rbacv1.PolicyRule) (rights []Right) {
 	for _, rule := range rules {
 		for _, group := range rule.APIGroups {
@@ -79,7 +77,6 @@ func Of(namespace string, rules ...rbacv1.PolicyRule) (rights []Right) {
 	return rights
 }
 
-// each are rights on the same resource; no names are one on all objects.
 func (r Right) each(names, verbs []string) (rights []Right) {
 	if len(names) == 0 {
 		names = []string{""}
@@ -92,12 +89,10 @@ func (r Right) each(names, verbs []string) (rights []Right) {
 	return rights
 }
 
-// Rights are some of each part.
+// Rights are grouped by part.
 type Rights map[Part][]Right
 
-// Each calls do once for each right, in an order that is always the same.
-//
-// Errors: that of the first call that returns one, which is the last.
+// Each calls do for each right in a fixed order until it fails.
 func (r Rights) Each(do func(Right) error) error {
 	done := map[Right]bool{}
 	for _, part := range r.Parts() {
@@ -114,8 +109,8 @@ func (r Rights) Each(do func(Right) error) error {
 	return nil
 }
 
-// Served are the rights of those parts of which all API groups are served: another part waits for
-// them and needs no rights until then. Core waits for none.
+// Served returns the rights of the parts whose API groups are all served, as other parts do not
+// run. Core always runs.
 func (r Rights) Served(is func(group string) bool) Rights {
 	served := maps.Clone(r)
 	maps.DeleteFunc(served, func(part Part, rights []Right) bool {
@@ -124,7 +119,7 @@ func (r Rights) Served(is func(group string) bool) Rights {
 	return served
 }
 
-// Lacking are the rights that an account has not, of those parts that lack any.
+// Lacking returns the rights that an account does not have.
 func (r Rights) Lacking(has func(Right) bool) Rights {
 	lacking := Rights{}
 	for part, rights := range r {
@@ -135,27 +130,26 @@ func (r Rights) Lacking(has func(Right) bool) Rights {
 	return lacking
 }
 
-// Lists reports whether a part lists the objects of a resource.
+// Lists reports whether a part lists a resource.
 func (r Rights) Lists(part Part, group, resource string) bool {
 	return slices.ContainsFunc(r[part], func(one Right) bool {
 		return one.Verb == "list" && one.Group == group && one.Resource == resource && one.Subresource == ""
 	})
 }
 
-// Parts are those that there are rights of.
+// Parts returns the parts with rights.
 func (r Rights) Parts() []Part {
 	return slices.SortedFunc(maps.Keys(r), func(a, b Part) int { return cmp.Compare(slices.Index(parts, a), slices.Index(parts, b)) })
 }
 
-// Optional are the parts that can be left out.
+// Optional returns the parts that can be disabled.
 func (r Rights) Optional() []Part {
 	return slices.DeleteFunc(r.Parts(), func(p Part) bool { return p == Core })
 }
 
-// mostShown is how many rights are named.
 const mostShown = 5
 
-// Message lists the rights of a part for people.
+// Message lists the rights of a part.
 func (r Rights) Message(part Part) string {
 	var words []string
 	for _, one := range r[part] {
@@ -167,10 +161,10 @@ func (r Rights) Message(part Part) string {
 	return strings.Join(words, ", ")
 }
 
-// Label is the value of MissingRightsLabel for parts.
+// Label returns the value of MissingRightsLabel for parts.
 func Label(missing []Part) string { return strings.Join(Names(missing), separator) }
 
-// Names are the names of parts.
+// Names returns the names of parts.
 func Names(parts []Part) (names []string) {
 	for _, part := range parts {
 		names = append(names, string(part))
@@ -178,11 +172,10 @@ func Names(parts []Part) (names []string) {
 	return names
 }
 
-// separator may be in the value of a label, and in no name of a part.
+// separator is valid in a label and part of no name.
 const separator = "."
 
-// ParseLabel reads what Label has written. What is no part is left out: the label is not ours
-// alone to write.
+// ParseLabel parses the value of Label, and ignores unknown parts.
 func ParseLabel(value string) (missing []Part) {
 	for name := range strings.SplitSeq(value, separator) {
 		if slices.Contains(parts, Part(name)) {

@@ -12,10 +12,9 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
-// maxMessage is how long the message of a condition may be.
 const maxMessage = 1024
 
-// SetStatus writes what is known of the shutdown into the status of a NodeAgent.
+// SetStatus writes the shutdown into the status of a NodeAgent.
 func (d Decision) SetStatus(status *v1alpha1.NodeAgentStatus, now time.Time) {
 	status.Shutdown = d.Status.DeepCopy()
 	condition := metav1.Condition{
@@ -28,12 +27,10 @@ func (d Decision) SetStatus(status *v1alpha1.NodeAgentStatus, now time.Time) {
 	meta.SetStatusCondition(&status.Conditions, condition)
 }
 
-// ours are the reasons of the condition that are written here: one with another reason is
-// somebody else's, such as the kubelet's.
+// ours are our reasons of the condition. Other reasons belong to the kubelet or others.
 var ours = []string{v1alpha1.ReasonNodeShutdown, v1alpha1.ReasonNodeShutdownCancelled, v1alpha1.ReasonNodeReady}
 
-// nodeCondition is what the Node is to say of its shutdown; nil if it does already, or if
-// somebody else has said something.
+// nodeCondition returns the condition to write, unless it is there or belongs to someone else.
 func (s Snapshot) nodeCondition(e *Entry) *corev1.NodeCondition {
 	was := findCondition(s.Node, v1alpha1.NodeGracefulShutdown)
 	if s.Node == nil || was != nil && !slices.Contains(ours, was.Reason) {
@@ -44,12 +41,11 @@ func (s Snapshot) nodeCondition(e *Entry) *corev1.NodeCondition {
 	case e != nil && e.underWay():
 		next.Status, next.Reason, next.Message = corev1.ConditionTrue, v1alpha1.ReasonNodeShutdown, "The node shuts down ("+e.Type+")."
 	case was == nil || was.Status == corev1.ConditionFalse || s.Logind.Fault != "":
-		// There is nothing to take back, or nobody knows whether there is.
 		return nil
 	case e != nil && e.Phase == v1alpha1.ShutdownCancelled:
-		next.Reason, next.Message = v1alpha1.ReasonNodeShutdownCancelled, "The node does not shut down after all."
+		next.Reason, next.Message = v1alpha1.ReasonNodeShutdownCancelled, "The shutdown was cancelled."
 	default:
-		next.Reason, next.Message = v1alpha1.ReasonNodeReady, "The node is up."
+		next.Reason, next.Message = v1alpha1.ReasonNodeReady, "The node is running."
 	}
 	if was != nil && was.Status == next.Status && was.Reason == next.Reason {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// Decide says what the agent does about the shutdown of its node.
+// Decide returns what the agent does about the shutdown of its node.
 func Decide(s Snapshot) Decision {
 	mode, verdict := s.mode()
 	d := Decision{Manageable: verdict}
@@ -29,7 +29,8 @@ func Decide(s Snapshot) Decision {
 			d.Events = s.tell(d.Events, event.NodeShutdownReleased, why)
 		}
 	}
-	// While nobody hears systemd-logind, what is held stays so: a shutdown that begins now waits for it.
+	// While systemd-logind is not responding the inhibitor is kept: a shutdown that begins now
+	// waits for it.
 	d.Inhibit = mode == v1alpha1.ShutdownModeDrain || s.Held && s.Logind.Fault != "" && s.Wish == v1alpha1.ShutdownModeDrain
 	if e := d.Entry; e != nil && e.underWay() {
 		d.Inhibit = e.Phase == v1alpha1.ShutdownPreparing && e.Mode == v1alpha1.ShutdownModeDrain
@@ -39,12 +40,11 @@ func Decide(s Snapshot) Decision {
 	return d
 }
 
-// underWay is true of a shutdown that systemd-logind has begun.
 func (e *Entry) underWay() bool {
 	return e.Phase == v1alpha1.ShutdownPreparing || e.Phase == v1alpha1.ShutdownReleased
 }
 
-// mode is what can be done about a shutdown, and why no more.
+// mode returns what can be done about a shutdown, and why no more.
 func (s Snapshot) mode() (v1alpha1.NodeShutdownMode, Verdict) {
 	delay := s.Logind.Delay.Round(time.Second)
 	no := func(mode v1alpha1.NodeShutdownMode, reason, message string) (v1alpha1.NodeShutdownMode, Verdict) {
@@ -54,10 +54,10 @@ func (s Snapshot) mode() (v1alpha1.NodeShutdownMode, Verdict) {
 	case s.Wish == v1alpha1.ShutdownModeOff:
 		return no(v1alpha1.ShutdownModeOff, v1alpha1.ReasonShutdownOff, "the agent runs with --shutdown=off.")
 	case s.Logind.Fault != "":
-		return no(v1alpha1.ShutdownModeOff, v1alpha1.ReasonNoLogind, "nobody tells of shutdowns: "+s.Logind.Fault)
+		return no(v1alpha1.ShutdownModeOff, v1alpha1.ReasonNoLogind, "shutdowns are not reported: "+s.Logind.Fault)
 	case s.Logind.Kubelet:
 		return no(v1alpha1.ShutdownModeReport, v1alpha1.ReasonKubeletShutdown, fmt.Sprintf(
-			"the kubelet has its own graceful shutdown on (%s), which stops all pods at once. Set its shutdownGracePeriod to 0 to let Ebbtide drain, or use shutdown -r +15.", delay))
+			"the kubelet's own graceful shutdown (%s) stops all pods at once. To let Ebbtide drain, set its shutdownGracePeriod to 0, or use shutdown -r +15.", delay))
 	case s.Wish == v1alpha1.ShutdownModeReport:
 		return no(v1alpha1.ShutdownModeReport, v1alpha1.ReasonShutdownReportOnly, "the agent runs with --shutdown=report.")
 	case s.Refusal != "":
@@ -68,11 +68,11 @@ func (s Snapshot) mode() (v1alpha1.NodeShutdownMode, Verdict) {
 		return no(v1alpha1.ShutdownModeDrain, v1alpha1.ReasonShutdownDelayTooShort, fmt.Sprintf("%s is too short to drain; set --shutdown-delay", delay))
 	}
 	return v1alpha1.ShutdownModeDrain, Verdict{
-		OK: true, Reason: v1alpha1.ReasonShutdownWaits, Message: fmt.Sprintf("a shutdown waits for up to %s until the pods have left.", delay),
+		OK: true, Reason: v1alpha1.ReasonShutdownWaits, Message: fmt.Sprintf("a shutdown waits at most %s until the pods have left.", delay),
 	}
 }
 
-// next is what is known of a shutdown now, by what was known of it before.
+// next returns the entry of a shutdown, given the previous one.
 func (s Snapshot) next(mode v1alpha1.NodeShutdownMode) (*Entry, []event.Event) {
 	before := s.Entry
 	if before != nil && s.BootID != "" && before.BootID != s.BootID {
@@ -82,7 +82,7 @@ func (s Snapshot) next(mode v1alpha1.NodeShutdownMode) (*Entry, []event.Event) {
 	case s.Wish == v1alpha1.ShutdownModeOff:
 		return nil, nil
 	case s.Logind.Fault != "":
-		// Nobody says that it goes on, nor that it does not.
+		// It is unknown whether the shutdown goes on.
 		return before, nil
 	case s.Logind.Preparing && before != nil && before.underWay():
 		return before, nil
@@ -93,24 +93,23 @@ func (s Snapshot) next(mode v1alpha1.NodeShutdownMode) (*Entry, []event.Event) {
 		}
 		return e, s.tell(nil, event.NodeShutdownDetected, e.begun(s.Logind.Delay))
 	case before != nil && before.underWay() && s.Fresh:
-		// It was cancelled while nobody looked, or a soft reboot is over.
+		// It was cancelled meanwhile, or a soft reboot is over.
 		return s.scheduled(nil)
 	case before != nil && before.underWay():
 		e := *before
 		e.Phase = v1alpha1.ShutdownCancelled
-		return &e, s.tell(nil, event.NodeShutdownCancelled, "The node does not shut down after all.")
+		return &e, s.tell(nil, event.NodeShutdownCancelled, "The shutdown was cancelled.")
 	}
 	return s.scheduled(before)
 }
 
-// scheduled is what is known of a shutdown that has not begun.
 func (s Snapshot) scheduled(before *Entry) (*Entry, []event.Event) {
 	was := before != nil && before.Phase == v1alpha1.ShutdownScheduled
 	switch {
 	case s.Schedule == nil && was:
 		e := *before
 		e.Phase = v1alpha1.ShutdownCancelled
-		return &e, s.tell(nil, event.NodeShutdownCancelled, "The shutdown that was scheduled is cancelled.")
+		return &e, s.tell(nil, event.NodeShutdownCancelled, "The scheduled shutdown was cancelled.")
 	case s.Schedule == nil:
 		return before, nil
 	case was && before.Deadline.Equal(s.Schedule.At) && before.Type == s.Schedule.Type:
@@ -121,10 +120,10 @@ func (s Snapshot) scheduled(before *Entry) (*Entry, []event.Event) {
 		Start: s.Now, Deadline: s.Schedule.At,
 	}
 	return e, s.tell(nil, event.NodeShutdownDetected,
-		fmt.Sprintf("The node is to shut down at %s (%s).", s.Schedule.At.UTC().Format(time.RFC3339), e.Type))
+		fmt.Sprintf("The node will shut down at %s (%s).", s.Schedule.At.UTC().Format(time.RFC3339), e.Type))
 }
 
-// kind is what comes of a shutdown: if systemd-logind does not say it, what was scheduled.
+// kind returns the type that systemd-logind reports, or else the scheduled one.
 func (s Snapshot) kind(before *Entry) string {
 	kind := TypeOf(s.Logind.Type)
 	if kind == "unknown" && before != nil && before.Phase == v1alpha1.ShutdownScheduled {
@@ -135,12 +134,12 @@ func (s Snapshot) kind(before *Entry) string {
 
 func (e *Entry) begun(delay time.Duration) string {
 	if e.Mode == v1alpha1.ShutdownModeDrain {
-		return fmt.Sprintf("The node shuts down (%s) and waits for up to %s until its pods have left.", e.Type, delay.Round(time.Second))
+		return fmt.Sprintf("The node shuts down (%s) and waits at most %s until its pods have left.", e.Type, delay.Round(time.Second))
 	}
-	return fmt.Sprintf("The node shuts down (%s). It is not drained, only cordoned.", e.Type)
+	return fmt.Sprintf("The node shuts down (%s) and is only cordoned.", e.Type)
 }
 
-// release is why a shutdown is let go, or when to look again.
+// release returns why a shutdown may go on, or when to decide again.
 func (s Snapshot) release(e *Entry) (why string, after time.Duration) {
 	took := s.Now.Sub(e.Start).Round(time.Second)
 	last := e.Deadline.Add(-margin)
@@ -151,23 +150,22 @@ func (s Snapshot) release(e *Entry) (why string, after time.Duration) {
 	case !s.Now.Before(last):
 		return fmt.Sprintf("released after %s, at the end of its delay; %s", took, s.left()), 0
 	case !s.Held && s.Refusal != "":
-		return fmt.Sprintf("released after %s, because it could not be held up (%s); %s", took, s.Refusal, s.left()), 0
+		return fmt.Sprintf("released after %s because it could not be delayed (%s); %s", took, s.Refusal, s.left()), 0
 	case s.says(v1alpha1.NodeDrainInProgress), s.heldBesideOthers():
 		return "", last.Sub(s.Now)
 	case !s.Now.Before(silent):
-		return fmt.Sprintf("released after %s without a sign of Ebbtide's manager; %s", took, s.left()), 0
+		return fmt.Sprintf("released after %s without a response of the manager; %s", took, s.left()), 0
 	}
 	return "", min(last.Sub(s.Now), silent.Sub(s.Now))
 }
 
-// says is true if the manager says so on the Node.
 func (s Snapshot) says(conditionType corev1.NodeConditionType) bool {
 	condition := findCondition(s.Node, conditionType)
 	return condition != nil && condition.Status == corev1.ConditionTrue && condition.Reason == v1alpha1.ReasonNodeMaintenance
 }
 
-// heldBesideOthers is true if a maintenance holds the node, but cannot say that it drains or
-// has drained, because the conditions are those of somebody else's drain.
+// heldBesideOthers reports whether a maintenance holds the node but cannot publish its conditions
+// because another drain owns them.
 func (s Snapshot) heldBesideOthers() bool {
 	return s.Node != nil && s.Node.Annotations[v1alpha1.CordonAnnotation] != "" && foreigndrain.Announced(s.Node) != nil
 }
@@ -184,13 +182,11 @@ func findCondition(node *corev1.Node, conditionType corev1.NodeConditionType) *c
 	return nil
 }
 
-// maxNamed is how many pods are named.
 const maxNamed = 5
 
-// left says which pods go with the node.
 func (s Snapshot) left() string {
 	if s.Node == nil {
-		return "nobody knows which pods were left"
+		return "remaining pods are unknown"
 	}
 	names := s.staying()
 	if len(names) == 0 {

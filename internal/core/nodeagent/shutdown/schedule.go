@@ -8,24 +8,20 @@ import (
 	"time"
 )
 
-// MaxScheduleFile is how many bytes of the file are read; its message to users may be long.
+// MaxScheduleFile limits the file; its message to users may be long.
 const MaxScheduleFile = 16 << 10
 
-// farthest is the last time that the API can bear: later ones are no times.
+// farthest is the last time that the API can store.
 var farthest = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Schedule is a shutdown for which somebody has set a time, as with shutdown -r +15.
+// Schedule is a shutdown with a time, for example by shutdown -r +15.
 type Schedule struct {
-	// At is when it begins.
-	At time.Time
-	// Type is what comes of it.
+	At   time.Time
 	Type string
 }
 
-// ParseSchedule reads the file /run/systemd/shutdown/scheduled. It is nil for a shutdown
-// that is only rehearsed.
-//
-// Errors: it is not what systemd writes.
+// ParseSchedule reads /run/systemd/shutdown/scheduled. It returns nil for a dry run, and fails if
+// the format is unknown.
 func ParseSchedule(text string) (*Schedule, error) {
 	values := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -50,7 +46,7 @@ func ParseSchedule(text string) (*Schedule, error) {
 	return &Schedule{At: at, Type: TypeOf(values["MODE"])}, nil
 }
 
-// TypeOf is what comes of a shutdown, in the words of the API.
+// TypeOf returns the type of a shutdown as the API names it.
 func TypeOf(word string) string {
 	switch word {
 	case "reboot", "power-off", "halt", "kexec", "soft-reboot":

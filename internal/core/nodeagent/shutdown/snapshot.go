@@ -16,55 +16,48 @@ import (
 )
 
 const (
-	// margin is how long before the end of the delay a shutdown is let go.
+	// margin is how long before the end of the delay a shutdown is released.
 	margin = time.Second
 	// patience is how long the manager may take to show that it drains.
 	patience = 10 * time.Second
-	// leastDelay is the shortest delay in which a drain can be expected to get anywhere: a
-	// usual grace period.
+	// leastDelay is the shortest useful delay: the default grace period.
 	leastDelay = 30 * time.Second
 )
 
-// Snapshot is all that a decision reads. It is never changed by Decide.
+// Snapshot is all that a decision reads. Decide does not change it.
 type Snapshot struct {
-	// Now is the time of the decision.
 	Now time.Time
-	// BootID is the boot that the machine is in; empty if it is unknown.
+	// BootID is empty if unknown.
 	BootID string
-	// Wish is what --shutdown asks for.
-	Wish v1alpha1.NodeShutdownMode
-	// Logind is what systemd-logind says.
-	Logind Logind
-	// Schedule is a shutdown that has a time; nil if there is none.
+	// Wish is the value of --shutdown.
+	Wish     v1alpha1.NodeShutdownMode
+	Logind   Logind
 	Schedule *Schedule
-	// Held is true if we have an inhibitor. Refusal is why there is none.
+	// Held is true if we have an inhibitor; Refusal is why not.
 	Held    bool
 	Refusal string
-	// Node is the agent's, and Pods are those on it; without the Node both are unknown.
-	Node *corev1.Node
-	Pods []*corev1.Pod
-	// Entry is what was written down; nil if nothing was.
+	// Node and Pods are unknown without the Node.
+	Node  *corev1.Node
+	Pods  []*corev1.Pod
 	Entry *Entry
-	// Fresh is true if the agent has been started since it last decided.
+	// Fresh is true for the first decision after a start of the agent.
 	Fresh bool
 }
 
-// Logind is what systemd-logind says.
+// Logind is the state of systemd-logind.
 type Logind struct {
-	// Fault is why nothing is known; empty if it answers.
-	Fault string
-	// Preparing is true while the machine shuts down; Type is what comes of it, if known.
+	// Fault is why the state is unknown.
+	Fault     string
 	Preparing bool
 	Type      string
-	// Delay is how long a shutdown waits at most, and DelayFault why that is not what was
-	// asked for.
+	// Delay is the longest delay of a shutdown, DelayFault why it is not the requested one.
 	Delay      time.Duration
 	DelayFault string
 	// Kubelet is true if the kubelet has its own graceful shutdown.
 	Kubelet bool
 }
 
-// Entry is what is written down of a shutdown, before anything is done about it.
+// Entry is the recorded shutdown.
 type Entry struct {
 	// BootID is the boot that it ends.
 	BootID string                     `json:"bootID,omitempty"`
