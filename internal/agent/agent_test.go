@@ -27,7 +27,6 @@ import (
 	"ebbtide.dev/ebbtide/test/patience"
 )
 
-// lonely is an agent whose API server does not answer.
 func lonely(t *testing.T, manifests, state string) *Agent {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -128,7 +127,6 @@ func TestJournalsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// writeAgain wants a journal that others cannot read.
 func writeAgain(t *testing.T, j *Journal) {
 	t.Helper()
 	must(t, j.Store(core.Journal{Manifests: []core.Entry{{File: "a", Held: core.HeldName("a"), State: v1alpha1.StaticPodHeld, At: time.Unix(1, 0)}}}))

@@ -31,7 +31,6 @@ import (
 const etcdManifest = "apiVersion: v1\nkind: Pod\nmetadata: {name: etcd, namespace: kube-system, labels: {component: etcd, tier: control-plane}}\n" +
 	"spec: {containers: [{name: etcd, image: x}]}\n"
 
-// answering is an agent whose API server answers with a status that changes.
 func answering(t *testing.T, dir, state string, status *atomic.Int64) *Agent {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -54,7 +53,6 @@ func answering(t *testing.T, dir, state string, status *atomic.Int64) *Agent {
 	return a
 }
 
-// running is an agent that runs, by a clock of the kernel that only the test moves.
 type running struct {
 	*Agent
 	t     *testing.T
@@ -73,7 +71,6 @@ func runs(t *testing.T, a *Agent, clock *atomic.Int64) *running {
 	return r
 }
 
-// looks returns when the agent has looked at everything once more.
 func (r *running) looks() {
 	r.t.Helper()
 	before := r.lastPass.Load()
@@ -81,7 +78,6 @@ func (r *running) looks() {
 	patience.Eventually(r.t, "the next pass", func(context.Context) (string, bool) { return "none", r.lastPass.Load() != before })
 }
 
-// names are those in a folder.
 func names(t *testing.T, dir string) string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

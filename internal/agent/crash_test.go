@@ -84,7 +84,6 @@ func work(dir string, holds bool, calls disk.Caller) (code int) {
 	return 5
 }
 
-// snapshotOf is what an API server would say, whose kubelet does at once as the folder says.
 func snapshotOf(a *Agent, holds bool) core.Snapshot {
 	s := core.Snapshot{
 		Now: time.Now(), Self: a.Self, Live: true, KubeletSeen: time.Now(), Folder: a.Manifests.List(), Journal: a.journal,
@@ -103,7 +102,6 @@ func snapshotOf(a *Agent, holds bool) core.Snapshot {
 	return s
 }
 
-// files are the names in a folder, and what is in them.
 func files(t *testing.T, dir string) (all []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -15,7 +15,6 @@ import (
 	core "ebbtide.dev/ebbtide/internal/core/nodeagent"
 )
 
-// metricsOf are the lines that Prometheus is told of a metric.
 func metricsOf(a *Agent, name string) (lines []string) {
 	answer := httptest.NewRecorder()
 	promhttp.HandlerFor(a.metrics.registry, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))

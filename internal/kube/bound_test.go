@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// recorded keeps the context of the last request.
 type recorded struct{ last context.Context }
 
 func (r *recorded) RoundTrip(request *http.Request) (*http.Response, error) {

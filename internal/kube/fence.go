@@ -11,6 +11,7 @@ import (
 )
 
 const (
+	// LeaderLease is the name of the leader election Lease.
 	LeaderLease = "ebbtide.dev"
 	// leadsFor is how long after its last renewal a leader may write: controller-runtime gives up
 	// the Lease then, well before another manager takes it.

@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// catalogue is an API server of which only what it serves is asked.
 type catalogue struct {
 	discovery.ServerResourcesInterface
 	asked atomic.Int32
@@ -32,7 +31,6 @@ type catalogue struct {
 	err       error
 }
 
-// answers has it serve resources, or answer with an error.
 func (c *catalogue) answers(err error, resources ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,7 +51,6 @@ func (c *catalogue) ServerResourcesForGroupVersion(string) (*metav1.APIResourceL
 	return list, nil
 }
 
-// bystander is a manager that has only what an API that comes and goes needs of one.
 type bystander struct {
 	manager.Manager
 	watches watches
@@ -62,7 +59,6 @@ type bystander struct {
 	elected chan struct{}
 }
 
-// newLeader is one that leads.
 func newLeader() *bystander {
 	b := &bystander{elected: make(chan struct{})}
 	close(b.elected)

@@ -39,7 +39,6 @@ func (w *workers) add(priority int, items ...string) {
 	w.queue.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, items...)
 }
 
-// take has a worker take one item for each that is expected.
 func (w *workers) take(want ...string) {
 	w.t.Helper()
 	var got []string

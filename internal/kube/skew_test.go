@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// hall is a machine with a manager, before an API server with a clock of its own.
 type hall struct {
 	t     *testing.T
 	skew  *Skew
@@ -37,18 +36,15 @@ func newHall(t *testing.T) *hall {
 	return h
 }
 
-// trueTime is by the clock that nobody sets.
 func (h *hall) trueTime() time.Time {
 	return time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC).Add(h.ours.runs)
 }
 
-// pass lets time pass.
 func (h *hall) pass(d time.Duration) { h.ours = instant{h.ours.wall.Add(d), h.ours.runs + d} }
 
 // set puts our clock forward.
 func (h *hall) set(forward time.Duration) { h.ours.wall = h.ours.wall.Add(forward) }
 
-// RoundTrip is the API server.
 func (h *hall) RoundTrip(*http.Request) (*http.Response, error) {
 	response := &http.Response{StatusCode: h.status, Body: http.NoBody, Header: http.Header{}}
 	if !h.dateless {
@@ -58,7 +54,6 @@ func (h *hall) RoundTrip(*http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// ask makes so many requests, one a second.
 func (h *hall) ask(times int) {
 	h.t.Helper()
 	for range times {

@@ -164,7 +164,6 @@ func decoded(pod *corev1.Pod) *corev1.Pod {
 	return copied
 }
 
-// fullPod is a pod as a Deployment, the scheduler and a kubelet leave it.
 func fullPod(number int) *corev1.Pod {
 	priority, grace, controller := int32(1000), int64(30), true
 	return &corev1.Pod{

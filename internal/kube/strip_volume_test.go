@@ -39,7 +39,6 @@ var (
 	labelled = with(func(meta *metav1.ObjectMeta) { meta.Labels = full.Labels })
 )
 
-// cached is what is kept of objects of other kinds.
 var cached = map[string]struct{ got, want client.Object }{
 	"namespace: its labels": {
 		got:  kube.StripNamespace(&corev1.Namespace{ObjectMeta: full, Spec: corev1.NamespaceSpec{Finalizers: []corev1.FinalizerName{"kubernetes"}}}),

@@ -63,13 +63,11 @@ func (m *machine) tell(format string, args ...any) {
 	m.told = append(m.told, fmt.Sprintf(format, args...))
 }
 
-// NodeAndPods returns what the agent has seen.
 func (m *machine) NodeAndPods() (*corev1.Node, []*corev1.Pod) { return m.node, nil }
 
 // Tell does nothing: a test asks.
 func (m *machine) ReportSoon() {}
 
-// Watch tells what the test says.
 func (m *machine) Watch(ctx context.Context, tell func(logind.State)) {
 	for {
 		select {
@@ -81,7 +79,6 @@ func (m *machine) Watch(ctx context.Context, tell func(logind.State)) {
 	}
 }
 
-// Inhibit gives an inhibitor, unless the machine refuses.
 func (m *machine) Inhibit(context.Context) (io.Closer, error) {
 	if m.refuses != nil {
 		m.tell("refused")
@@ -102,7 +99,6 @@ func (i inhibitor) Close() error {
 	return nil
 }
 
-// entry is the phase that is on disk.
 func (m *machine) entry() string {
 	text, err := os.ReadFile(m.loop.entries.Path())
 	if err != nil {
@@ -118,13 +114,11 @@ func (m *machine) entry() string {
 	return string(text)
 }
 
-// hears has the loop hear a state, and returns what happened by that.
 func (m *machine) hears(state logind.State) string {
 	m.loop.hear(state)
 	return m.looks()
 }
 
-// looks has the loop look again.
 func (m *machine) looks() string {
 	m.told = nil
 	m.loop.pass(m.t.Context(), m)

@@ -17,7 +17,6 @@ import (
 	"ebbtide.dev/ebbtide/test/fault"
 )
 
-// says is a connection that is in one state.
 type says workload.State
 
 func (s says) State(types.NamespacedName) workload.State { return workload.State(s) }
@@ -27,7 +26,6 @@ var answers = says{
 	Since: time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC),
 }
 
-// east is a Cluster that is held.
 func east() *v1alpha1.Cluster {
 	return &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: "east", Finalizers: []string{v1alpha1.ClusterFinalizer},
@@ -41,7 +39,6 @@ func machine(name string) *v1alpha1.Machine {
 	}
 }
 
-// world is an API server with a Cluster, as the cache shows it.
 type world struct {
 	t   *testing.T
 	api *fault.Server
@@ -67,7 +64,6 @@ func (w *world) must(err error) {
 	}
 }
 
-// stored is nil if the Cluster is gone.
 func (w *world) stored() *v1alpha1.Cluster {
 	w.t.Helper()
 	stored := east()

@@ -74,7 +74,6 @@ func (w *world) step(record *v1alpha1.DrainRecord, step core.Step) func() error 
 	return func() error { return w.nodes().act(w.t.Context(), seen, step) }
 }
 
-// holders are who has the mutex and the lock of budget web.
 func (w *world) holders() (mutex, lock string) {
 	w.t.Helper()
 	if stored, there := read(w, aMutex()); there && stored.Spec.HolderIdentity != nil {

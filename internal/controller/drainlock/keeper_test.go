@@ -24,7 +24,6 @@ func (w *world) keep(k *keeper, b *policyv1.PodDisruptionBudget) (time.Duration,
 	return result.RequeueAfter, err
 }
 
-// kinds are the events that were emitted, without their words.
 func (w *world) kinds() []string {
 	var kinds []string
 	for _, e := range w.api.Events() {

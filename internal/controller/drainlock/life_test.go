@@ -19,7 +19,6 @@ import (
 	"ebbtide.dev/ebbtide/test/fault"
 )
 
-// play is a world with a manager that is replaced when it dies.
 type play struct {
 	*world
 	alive  *nodes
@@ -76,7 +75,6 @@ func (p *play) step() (changed bool, due time.Duration) {
 	return changed || len(p.api.Writes()) > before, due
 }
 
-// until lets time pass until something is so.
 func (p *play) until(what string, so func() bool) {
 	p.t.Helper()
 	for range 200 {
@@ -108,7 +106,6 @@ func (p *play) budgets() []policyv1.PodDisruptionBudget {
 	return list.Items
 }
 
-// held is whether a node has all its locks.
 func (p *play) held(node string) bool {
 	p.t.Helper()
 	record, there := read(p.world, aRecord(node))
@@ -127,7 +124,6 @@ func (p *play) complete(node string) {
 	p.must(p.api.Update(p.t.Context(), record))
 }
 
-// gone is whether there is no record any more.
 func (p *play) gone() bool { return len(p.records()) == 0 }
 
 // setReady changes the readiness of the pods of a node, and what their budgets
@@ -155,7 +151,6 @@ func (p *play) setReady(node string, ready bool) {
 	}
 }
 
-// boot has the kubelet of a node say that it has booted.
 func (p *play) boot(node string) {
 	p.t.Helper()
 	booted, _ := read(p.world, aNode(node))
@@ -171,7 +166,6 @@ func (p *play) allow(name string, disruptions int32) {
 	p.must(p.api.Status().Update(p.t.Context(), b))
 }
 
-// state is everything that may be left behind.
 func (p *play) state() []string {
 	p.t.Helper()
 	var state []string
@@ -184,7 +178,6 @@ func (p *play) state() []string {
 	return append(state, "mutex: "+p.mutex())
 }
 
-// mutex is who holds it.
 func (p *play) mutex() string {
 	p.t.Helper()
 	mutex, there := read(p.world, aMutex())
@@ -194,7 +187,6 @@ func (p *play) mutex() string {
 	return *mutex.Spec.HolderIdentity
 }
 
-// locked are the budgets that bear a lock.
 func (p *play) locked() []string {
 	p.t.Helper()
 	var names []string
@@ -206,7 +198,6 @@ func (p *play) locked() []string {
 	return names
 }
 
-// live is the life of one node with two budgets: locked, rebooted, given free.
 func (p *play) live() {
 	p.t.Helper()
 	p.until("held", func() bool { return p.held("one") })
@@ -226,7 +217,6 @@ func (p *play) live() {
 	p.until("gone", p.gone)
 }
 
-// ended is what every life leaves behind.
 var ended = []string{`budget db: ""`, `budget web: ""`, "mutex: "}
 
 // A manager that dies behind any of its writes leaves a state from which the next

@@ -15,7 +15,6 @@ import (
 	core "ebbtide.dev/ebbtide/internal/core/drainlock"
 )
 
-// taken is a record that has taken the lock of web a while ago.
 func taken(ago time.Duration) *v1alpha1.DrainRecord {
 	record := aRecord("one", "web")
 	record.Status.ObservedGeneration = 1

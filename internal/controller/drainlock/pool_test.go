@@ -30,13 +30,11 @@ func (p *play) reboot(node string) {
 	p.setReady(node, true)
 }
 
-// returned is whether a node is back and has given its locks to others.
 func (p *play) returned(node string) bool {
 	record, there := read(p.world, aRecord(node))
 	return there && core.Returned(record) && len(record.Status.Locks) == 0
 }
 
-// waitsSince has a node wait since a time.
 func waitsSince(record *v1alpha1.DrainRecord, since time.Time) *v1alpha1.DrainRecord {
 	record.Status.WaitStartTime = &metav1.Time{Time: since}
 	return record
@@ -99,7 +97,6 @@ func TestTheQueueIsTold(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForANodeWhoseRecordCannotBeWritten.
 func TestNobodyWaitsForANodeWhoseRecordCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, -1, waitsSince(aRecord("one", "db"), noon.Add(-time.Minute)), aRecord("two", "db"))

@@ -12,7 +12,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/budget"
 )
 
-// promised has a node bear the promise of a record that is gone.
 func promised(node *corev1.Node) *corev1.Node {
 	node.Annotations = map[string]string{v1alpha1.RebootPromiseAnnotation: `{"recordUID":"gone","maintenanceRef":{"name":"upgrade","uid":"upgrade"},` +
 		`"bootID":"boot","expectedDowntimeSeconds":300,"time":"2026-03-01T12:00:00Z"}`}

@@ -163,7 +163,6 @@ func (p *play) leaveOut(node, name string) {
 	p.must(p.api.Update(p.t.Context(), record))
 }
 
-// left are the pods that nobody has deleted.
 func (p *play) left() []string {
 	p.t.Helper()
 	var list corev1.PodList

@@ -64,7 +64,6 @@ func TestALockThatDoesNotLastIsNotWrittenAgainAtOnce(t *testing.T) {
 	}
 }
 
-// annotationsOf are those of an object, to be changed.
 func annotationsOf(object client.Object) map[string]string {
 	if object.GetAnnotations() == nil {
 		object.SetAnnotations(map[string]string{})

@@ -27,7 +27,6 @@ func changed[T client.Object](object T, change func(T)) T {
 	return copied
 }
 
-// change is one event; old or now is nil for an object that comes or goes.
 type change[T client.Object] struct {
 	old, now T
 	want     []string

@@ -23,10 +23,8 @@ import (
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
-// namespace is that of the mutex.
 const namespace = "ebbtide-system"
 
-// world is an API server and a clock that only moves when it is told to.
 type world struct {
 	t        *testing.T
 	api      *fault.Server
@@ -60,10 +58,8 @@ func (w *world) must(err error) {
 	}
 }
 
-// now is what time it is, and whether the clock is skewed.
 func (w *world) now() (time.Time, bool) { return w.clock.Now(), w.skewed }
 
-// nodes is a controller of nodes without any memory.
 func (w *world) nodes() *nodes {
 	return &nodes{
 		client: w.api.Manager, live: w.api.Manager, emit: w.api.Emit, now: w.now, clock: w.clock, namespace: namespace,
@@ -71,7 +67,6 @@ func (w *world) nodes() *nodes {
 	}
 }
 
-// keeper is one without any memory.
 func (w *world) keeper() *keeper {
 	return &keeper{
 		client: w.api.Manager, live: w.api.Manager, emit: w.api.Emit, now: w.now,
@@ -79,7 +74,6 @@ func (w *world) keeper() *keeper {
 	}
 }
 
-// read returns what is stored of an object, and whether there is one.
 func read[T client.Object](w *world, object T) (T, bool) {
 	w.t.Helper()
 	stored := object.DeepCopyObject().(T)
@@ -99,20 +93,17 @@ func aBudget(name string, allowed int32) *policyv1.PodDisruptionBudget {
 	}
 }
 
-// lockedBy is a budget with a lock that ends after a while.
 func lockedBy(b *policyv1.PodDisruptionBudget, holder string, lasts time.Duration) *policyv1.PodDisruptionBudget {
 	lock := budget.Lock{Holder: holder, AcquiredAt: metav1.NewTime(noon), ExpiresAt: metav1.NewTime(noon.Add(lasts))}
 	return bearing(b, lock.Write())
 }
 
-// bearing is a budget with this annotation.
 func bearing(b *policyv1.PodDisruptionBudget, lock string) *policyv1.PodDisruptionBudget {
 	changed := b.DeepCopy()
 	changed.Annotations = map[string]string{v1alpha1.LockAnnotation: lock}
 	return changed
 }
 
-// aPod is ready and stays on a node; its name begins with its application's.
 func aPod(app, node string) *corev1.Pod {
 	name := app + "-" + node
 	return &corev1.Pod{
@@ -127,7 +118,6 @@ func aPod(app, node string) *corev1.Pod {
 	}
 }
 
-// aNode is ready and says which boot it is.
 func aNode(name string) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)},
@@ -137,7 +127,6 @@ func aNode(name string) *corev1.Node {
 	}
 }
 
-// saidBack is a record of whose node a person says that it is back.
 func saidBack(record *v1alpha1.DrainRecord) *v1alpha1.DrainRecord {
 	record.Annotations = map[string]string{v1alpha1.BackAnnotation: "true"}
 	return record
@@ -161,7 +150,6 @@ func aRecord(node string, apps ...string) *v1alpha1.DrainRecord {
 	return record
 }
 
-// held is a record whose locks are all confirmed.
 func held(record *v1alpha1.DrainRecord) *v1alpha1.DrainRecord {
 	record.Status.ObservedGeneration = record.Generation
 	record.Status.Boots = &v1alpha1.RecordedBoots{MaintenanceUID: record.Spec.MaintenanceRef.UID, BootID: "boot"}
@@ -173,7 +161,6 @@ func held(record *v1alpha1.DrainRecord) *v1alpha1.DrainRecord {
 	return record
 }
 
-// aMutex is what names the mutex.
 func aMutex() *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.DrainLockMutex}}
 }

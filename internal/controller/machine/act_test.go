@@ -17,7 +17,6 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// refusals are writes that the API server refuses, and where that is told.
 var refusals = map[string]struct {
 	request   string
 	deleting  bool

@@ -98,7 +98,6 @@ func TestANodeIsFoundMissingByTheAPIServer(t *testing.T) {
 	})
 }
 
-// withoutNodes is a cache that does not show any node in a list yet.
 type withoutNodes struct{ client.Client }
 
 func (s *withoutNodes) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {

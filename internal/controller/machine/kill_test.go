@@ -106,7 +106,6 @@ func (w *world) serve() {
 	w.must(w.api.Update(w.t.Context(), m))
 }
 
-// life is that of a Machine from its beginning to its end, and what is left then.
 func (w *world) life() []string {
 	w.t.Helper()
 	w.others = w.serve

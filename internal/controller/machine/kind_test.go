@@ -85,7 +85,6 @@ func TestAKindThatHangsInOneNamespaceIsFreeInOthers(t *testing.T) {
 	}
 }
 
-// pass makes one pass of a Machine of the fleet.
 func (w *world) pass(name string) {
 	of := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: key.Namespace, Name: name}}
 	if _, err := w.manager.Reconcile(context.WithoutCancel(w.t.Context()), of); err != nil {
@@ -100,7 +99,6 @@ type crowded struct {
 	now, most int
 }
 
-// hang has those hang that come from now on, or nobody.
 func (c *crowded) hang(hangs bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

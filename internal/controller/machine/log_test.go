@@ -53,7 +53,6 @@ func TestTheLogTellsOfADrain(t *testing.T) {
 	})
 }
 
-// about keeps the lines about the drain, without their level.
 func about(lines []string) (drain []string) {
 	for _, line := range lines {
 		if _, text, found := strings.Cut(line, `"msg"=`); found && (strings.Contains(text, "Drain") || strings.Contains(text, "Cordon")) {
@@ -128,7 +127,6 @@ func TestAnAlertSeesAMachineThatIsStuck(t *testing.T) {
 	})
 }
 
-// gather is what Prometheus gets of the steps that last.
 func gather(m *metrics) (found []string, err error) {
 	registry := prometheus.NewRegistry()
 	if err := registry.Register(m); err != nil {

@@ -28,7 +28,6 @@ var (
 	unserved = apierrors.NewGenericServerResponse(http.StatusNotFound, "get", rackResource, "one", "404 page not found", 0, true)
 )
 
-// doubts are what cannot be read.
 var doubts = map[string]struct {
 	request string
 	answer  error
@@ -157,7 +156,6 @@ func TestWhatCannotBeReadHoldsUpItsOwnPods(t *testing.T) {
 	}
 }
 
-// left is what is there of the Machine's.
 func (w *world) left() (kinds []string) {
 	w.t.Helper()
 	for kind, object := range map[string]client.Object{
@@ -211,7 +209,6 @@ func TestANodeIsFoundDrainedByTheAPIServer(t *testing.T) {
 	})
 }
 
-// staleLists is a cache that does not show a pod yet.
 type staleLists struct {
 	client.Client
 	hides string

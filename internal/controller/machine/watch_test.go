@@ -62,7 +62,6 @@ func listening(t *testing.T) (r *reconciler, woken func() []string) {
 	}
 }
 
-// changed tells of an object that has come.
 func changed(r *reconciler, kind string, cluster types.NamespacedName, namespace, name string) {
 	objects := map[string]client.Object{
 		kindNamespace: &corev1.Namespace{}, kindClaim: &corev1.PersistentVolumeClaim{}, kindDaemonSet: &appsv1.DaemonSet{},
@@ -83,7 +82,6 @@ func aMachine(name string) *v1alpha1.Machine {
 	}
 }
 
-// aNode is ready.
 func aNode(changes ...func(*corev1.Node)) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}, Status: corev1.NodeStatus{
 		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
@@ -99,7 +97,6 @@ var (
 	disk       = &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "disk"}}
 )
 
-// happenings are what wakes Machines, and what does not.
 var happenings = map[string]struct {
 	happens func(*reconciler)
 	want    []string

@@ -68,14 +68,12 @@ type world struct {
 	stop   func()
 }
 
-// inWorld tells a story, and ends it without leaving anything behind.
 func inWorld(t *testing.T, objects []client.Object, story func(*world)) {
 	t.Helper()
 	t.Parallel()
 	inWorldNow(t, objects, story)
 }
 
-// inWorldNow is inWorld for a story that others wait for.
 func inWorldNow(t *testing.T, objects []client.Object, story func(*world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -113,7 +111,6 @@ func (w *world) restart() {
 	}
 }
 
-// Use is the connection to the only cluster.
 func (w *world) Use(_ *v1alpha1.Cluster, user types.NamespacedName) (*workload.Connection, error) {
 	w.users[user] = true
 	if w.unreachable != nil {
@@ -235,7 +232,6 @@ func (w *world) machine() *v1alpha1.Machine {
 	return nil
 }
 
-// condition returns a condition of the Machine as "status because reason: message".
 func (w *world) condition(kind string) string {
 	w.t.Helper()
 	c := meta.FindStatusCondition(w.machine().Status.Conditions, kind)
@@ -265,7 +261,6 @@ func (w *world) running() {
 	w.steps("the Machine to run", func() bool { return w.machine().Status.Phase == v1alpha1.MachineRunning })
 }
 
-// refuse has one request of the manager refused.
 func (w *world) refuse(refused string, answer error) {
 	w.api.Refuse = func(request string) error {
 		if request == refused {
@@ -308,7 +303,6 @@ func fleet() []client.Object {
 	}
 }
 
-// external is an object that a provider looks after.
 func external(apiVersion, kind string) *unstructured.Unstructured {
 	object := blank(kindOf(v1alpha1.ObjectReference{APIVersion: apiVersion, Kind: kind}))
 	object.SetNamespace(key.Namespace)

@@ -28,6 +28,7 @@ import (
 // firstPause and lastPause bound how soon the maintenance of a node is created or changed again.
 const firstPause, lastPause = time.Second, time.Minute
 
+// Options configures the controller.
 type Options struct {
 	core.Options
 

@@ -22,7 +22,6 @@ import (
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
-// world is an API server with one node, and a clock that only moves when it is told to.
 type world struct {
 	t     *testing.T
 	api   *fault.Server
@@ -42,12 +41,10 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// restart is another manager, without any memory.
 func (w *world) restart() {
 	w.r = newReconciler(w.api.Manager, w.api.Emit, func() (time.Time, bool) { return w.clock.Now(), false }, w.clock)
 }
 
-// says has the agent say something, and the manager hear it.
 func (w *world) says(phase v1alpha1.NodeShutdownPhase) (again time.Duration, err error) {
 	w.t.Helper()
 	agent := &v1alpha1.NodeAgent{}
@@ -62,7 +59,6 @@ func (w *world) says(phase v1alpha1.NodeShutdownPhase) (again time.Duration, err
 	return result.RequeueAfter, err
 }
 
-// finish does what the controller of maintenances does with one that is deleted.
 func (w *world) finish() {
 	w.t.Helper()
 	m := &v1alpha1.NodeMaintenance{}
@@ -203,7 +199,6 @@ func TestWhatIsLookedAt(t *testing.T) {
 	}
 }
 
-// until has the agent say that the node goes down at a time from now, and the manager hear it.
 func (w *world) until(ahead time.Duration) (again time.Duration, err error) {
 	w.t.Helper()
 	agent := &v1alpha1.NodeAgent{}
@@ -221,7 +216,6 @@ func (w *world) until(ahead time.Duration) (again time.Duration, err error) {
 	return result.RequeueAfter, err
 }
 
-// deadline is what the maintenance says.
 func (w *world) deadline() string {
 	w.t.Helper()
 	m := &v1alpha1.NodeMaintenance{}

@@ -6,7 +6,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/apierror"
 )
 
-// meaning is all that is recognized in a text.
 type meaning struct {
 	budget, webhook, policy, uncalled string
 	several, other, denied            bool

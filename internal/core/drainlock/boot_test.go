@@ -14,13 +14,11 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/drainlock"
 )
 
-// life is a node whose locks are looked after, one look after the other.
 type life struct {
 	t *testing.T
 	s drainlock.Snapshot
 }
 
-// newLife is a node that was promised at second 2 that it may go.
 func newLife(t *testing.T, changes ...change) *life {
 	t.Helper()
 	l := &life{t: t, s: snapshot(append([]change{both, live, boots("boot-1"), runs("db-0", "a"), runs("web-0", "a")}, changes...)...)}
@@ -73,7 +71,6 @@ func (l *life) does(step drainlock.Step) bool {
 	return true
 }
 
-// keeps wants no lock to be removed.
 func (l *life) keeps(second float64, says string, changes ...change) {
 	l.t.Helper()
 	if removed := l.sees(second, says, changes...); removed != nil {
@@ -81,7 +78,6 @@ func (l *life) keeps(second float64, says string, changes ...change) {
 	}
 }
 
-// frees wants just these locks to be removed.
 func (l *life) frees(second float64, locks, says string, changes ...change) {
 	l.t.Helper()
 	if removed := strings.Join(l.sees(second, says, changes...), " "); removed != locks {
@@ -89,7 +85,6 @@ func (l *life) frees(second float64, locks, says string, changes ...change) {
 	}
 }
 
-// boots has the node report a boot.
 func boots(id string) change {
 	return func(s *drainlock.Snapshot) {
 		if s.Node == nil {
@@ -101,13 +96,11 @@ func boots(id string) change {
 	}
 }
 
-// lost has nobody hear of the node.
 func lost(s *drainlock.Snapshot) {
 	s.Node = s.Node.DeepCopy()
 	s.Node.Status.Conditions[0].Status = corev1.ConditionUnknown
 }
 
-// runs has the kubelet report a container of a pod that is ready.
 func runs(name, container string) change {
 	return podIs(name, func(pod *corev1.Pod) {
 		setReady(pod, true)
@@ -256,7 +249,6 @@ func TestANodeThatIsBackGivesItsLocksToOthers(t *testing.T) {
 	l.keeps(14, releasing, over)
 }
 
-// TestHowOftenANodeRebootsIsForTheMaintenanceToSay.
 func TestHowOftenANodeRebootsIsForTheMaintenanceToSay(t *testing.T) {
 	t.Parallel()
 	t.Run("twice", func(t *testing.T) {
@@ -294,7 +286,6 @@ func TestHowOftenANodeRebootsIsForTheMaintenanceToSay(t *testing.T) {
 	})
 }
 
-// TestAContainerThatStartedBeforeTheRebootIsNoReboot.
 func TestAContainerThatStartedBeforeTheRebootIsNoReboot(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -302,7 +293,6 @@ func TestAContainerThatStartedBeforeTheRebootIsNoReboot(t *testing.T) {
 	l.keeps(10, releasing, over)
 }
 
-// TestAPodWithoutBudgetHoldsNoLock.
 func TestAPodWithoutBudgetHoldsNoLock(t *testing.T) {
 	t.Parallel()
 	l := newLife(t, func(s *drainlock.Snapshot) {

@@ -46,7 +46,6 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// stir does what is decided, and returns false if that is nothing.
 func stir(s *drainlock.Snapshot) bool {
 	d := drainlock.Decide(*s)
 	s.Record = s.Record.DeepCopy()

@@ -7,7 +7,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/drainlock"
 )
 
-// TestEachMaintenanceHasItsOwnReboots.
 func TestEachMaintenanceHasItsOwnReboots(t *testing.T) {
 	t.Parallel()
 	t.Run("a node that was back locks again", func(t *testing.T) {
@@ -44,7 +43,6 @@ func TestARebootUnderWayIsFollowedToItsEnd(t *testing.T) {
 	l.frees(21, "web db", releasing, runs("db-0", "b"), runs("web-0", "b"))
 }
 
-// TestWhatDoesNotCountAsAPromise.
 func TestWhatDoesNotCountAsAPromise(t *testing.T) {
 	t.Parallel()
 	for name, seen := range map[string][]change{
@@ -60,12 +58,10 @@ func TestWhatDoesNotCountAsAPromise(t *testing.T) {
 	}
 }
 
-// disk is another maintenance that takes over.
 var disk = recordIs(func(r *v1alpha1.DrainRecord) {
 	r.Spec.MaintenanceRef = v1alpha1.MaintenanceReference{Name: "disk", UID: "disk-uid"}
 })
 
-// TestWhoseRebootItIs while one maintenance takes over from another.
 func TestWhoseRebootItIs(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -96,7 +92,6 @@ func TestWhoseRebootItIs(t *testing.T) {
 	}
 }
 
-// newlyNeeded is a budget that cannot be had and that is needed as well.
 func newlyNeeded(s *drainlock.Snapshot) {
 	b := newBudget("api")
 	b.Status.DisruptionsAllowed = 0

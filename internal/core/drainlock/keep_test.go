@@ -161,7 +161,6 @@ func TestNeedsOfStayingPods(t *testing.T) {
 	}
 }
 
-// listed are the pods of a spec, each with its budgets, and the budgets to be locked.
 func listed(spec v1alpha1.DrainRecordSpec) (pods, budgets []string) {
 	for _, pod := range spec.Pods {
 		pods = append(pods, strings.Join(append([]string{pod.Name}, texts(pod.BudgetUIDs)...), " "))

@@ -36,10 +36,8 @@ var (
 	})
 )
 
-// elsewhere is the turn of another node, for 20 minutes.
 var elsewhere, elsewhereWeb = lockedBy("nodemaintenance/kernel/node-2", "db", 0, 1200), lockedBy("nodemaintenance/kernel/node-2", "web", 0, 1200)
 
-// givenUpWhileLocked has given up db to somebody who had locked it, and still waits for web.
 var givenUpWhileLocked = recordIs(func(r *v1alpha1.DrainRecord) {
 	r.Spec.Budgets = r.Spec.Budgets[1:]
 	r.Status.TimeoutStartTime = nil
@@ -98,7 +96,6 @@ func withMax(limit int) func(*policyv1.PodDisruptionBudget) {
 	}
 }
 
-// blocked is what is in the way of the lock of shop/db, and what would help.
 var blocked = map[string]struct {
 	seen []change
 	kind v1alpha1.BlockerType

@@ -37,6 +37,7 @@ func Promised(node *corev1.Node) bool {
 	return promised
 }
 
+// SamePromise reports whether two versions of a node have the same promise.
 func SamePromise(a, b *corev1.Node) bool {
 	return Promised(a) && Promised(b) && a.Annotations[v1alpha1.RebootPromiseAnnotation] == b.Annotations[v1alpha1.RebootPromiseAnnotation]
 }

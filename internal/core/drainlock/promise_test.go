@@ -12,7 +12,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/drainlock"
 )
 
-// bearing has a promise on the node that was written for a record at a second.
 func bearing(record string, second float64) change {
 	return func(s *drainlock.Snapshot) {
 		boots("boot-1")(s)
@@ -21,12 +20,10 @@ func bearing(record string, second float64) change {
 	}
 }
 
-// neighbour is another node that may be away and has a pod under a budget.
 func neighbour(name string) change {
 	return func(s *drainlock.Snapshot) { s.Away = map[types.UID]string{types.UID(name): "node-2"} }
 }
 
-// TestPromiseIsWrittenBeforeTheNodeIsTold and what may be between.
 func TestPromiseIsWrittenBeforeTheNodeIsTold(t *testing.T) {
 	t.Parallel()
 	run(t, map[string]story{
@@ -45,7 +42,6 @@ func TestPromiseIsWrittenBeforeTheNodeIsTold(t *testing.T) {
 
 func unwatched(s *drainlock.Snapshot) { s.Watched = false }
 
-// TestNodeWithoutBudgetsIsFollowed through its reboot.
 func TestNodeWithoutBudgetsIsFollowed(t *testing.T) {
 	t.Parallel()
 	l := &life{t: t, s: snapshot(boots("boot-1"), recordIs(func(r *v1alpha1.DrainRecord) { r.Spec.Budgets, r.Spec.Pods = nil, nil }))}
@@ -116,7 +112,6 @@ func latePod(s *drainlock.Snapshot) {
 	}
 }
 
-// TestRemadeRecordFitsWhatANodeHas.
 func TestRemadeRecordFitsWhatANodeHas(t *testing.T) {
 	t.Parallel()
 	s := snapshot(bearing("", 0))

@@ -9,7 +9,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/drainlock"
 )
 
-// waiting is a record of another node that waits for db since a second.
 func waiting(node string, since float64, with ...func(*v1alpha1.DrainRecord)) *v1alpha1.DrainRecord {
 	at := stamped(since)
 	r := &v1alpha1.DrainRecord{Spec: v1alpha1.DrainRecordSpec{Budgets: []v1alpha1.BudgetReference{named("db")}}}
@@ -53,7 +52,6 @@ func TestWhoWaitsForLongerHasItsTurnFirst(t *testing.T) {
 	}
 }
 
-// ahead has node-2 wait for longer, after so many others.
 func ahead(earlier int) change {
 	return func(s *drainlock.Snapshot) { s.Ahead, s.Earlier = waiting("node-2", -100), earlier }
 }

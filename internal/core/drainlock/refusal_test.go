@@ -12,7 +12,6 @@ import (
 	"ebbtide.dev/ebbtide/test/golden"
 )
 
-// refused has nobody write the budget of an application or delete its pod.
 func refused(name string) change {
 	const words = `admission webhook "guard.example.com" denied the request`
 	return func(s *drainlock.Snapshot) {

@@ -59,7 +59,6 @@ func (w *world) reboot(m *machine) {
 	}
 }
 
-// slowness is how unlikely it is that a node comes back now.
 func (w *world) slowness() int {
 	if w.wipes {
 		return 16
@@ -80,7 +79,6 @@ func (w *world) comeUp(m *machine) {
 	m.away, m.back = false, true
 }
 
-// report is a kubelet that has started again.
 func (w *world) report(m *machine, certainly bool) {
 	if w.unreported(m) && (certainly || w.chance(2)) {
 		w.reportBoot(m.name)
@@ -91,7 +89,6 @@ func (w *world) unreported(m *machine) bool {
 	return m.back && !m.reported
 }
 
-// reportBoot has a node say that it has booted.
 func (w *world) reportBoot(name string) {
 	host := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	host.Status.NodeInfo.BootID = "boot-" + w.nextVersion()
@@ -111,7 +108,6 @@ func (w *world) machine(name string) *machine {
 	return nil
 }
 
-// startContainers gives a pod containers that it has not had before.
 func (w *world) startContainers(pod *corev1.Pod) {
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
 		Name: "app", ContainerID: "container-" + strconv.Itoa(w.version), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
@@ -138,7 +134,6 @@ func (w *world) recover(everything bool) {
 	}
 }
 
-// missKubelets has nodes be shown as not ready that have been away for long.
 func (w *world) missKubelets() {
 	for _, m := range w.nodes {
 		if host := w.hosts.now[m.name]; m.away && w.now.Sub(m.since) > grace && drainlock.NodeReady(host) {
@@ -149,7 +144,6 @@ func (w *world) missKubelets() {
 	}
 }
 
-// believe has a person say that a node is back of which they do not know it.
 func (w *world) believe(s drainlock.Snapshot) *v1alpha1.DrainRecord {
 	record := s.Record.DeepCopy()
 	record.Annotations = map[string]string{v1alpha1.BackAnnotation: "true"}
@@ -198,7 +192,6 @@ func share(one, other *v1alpha1.DrainRecord) bool {
 	return slices.ContainsFunc(one.Spec.Budgets, func(b v1alpha1.BudgetReference) bool { return slices.Contains(other.Spec.Budgets, b) })
 }
 
-// start1 has the kubelet report a pod that it has started, and that is ready.
 func (w *world) start1(pod *corev1.Pod) {
 	w.version++
 	started := pod.DeepCopy()

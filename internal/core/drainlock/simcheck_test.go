@@ -14,7 +14,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/drainlock"
 )
 
-// promised tells whether a node may go down under a budget.
 func promised(r *v1alpha1.DrainRecord, b v1alpha1.BudgetReference) bool {
 	return r != nil && !r.Spec.Complete && slices.ContainsFunc(r.Status.Locks, func(lock v1alpha1.RecordedLock) bool {
 		return lock.BudgetReference == b && lock.ConfirmedTime != nil
@@ -33,7 +32,6 @@ func (w *world) available(b *policyv1.PodDisruptionBudget) int {
 	return n
 }
 
-// check is what always holds.
 func (w *world) check() {
 	if w.checked == w.changes() {
 		return
@@ -152,7 +150,6 @@ func (w *world) checkReleased(s drainlock.Snapshot, b *policyv1.PodDisruptionBud
 	}
 }
 
-// checkDecision is what holds of every decision, whatever it is about.
 func (w *world) checkDecision(s drainlock.Snapshot, d drainlock.Decision) {
 	status := s.Record.Status
 	if d.Status != nil {
@@ -206,7 +203,6 @@ const (
 	greedy flaw = "greedy"
 )
 
-// spoil lets the manager see what is not so.
 func (w *world) spoil(s drainlock.Snapshot) drainlock.Snapshot {
 	switch w.flaw {
 	case hasty:
@@ -230,7 +226,6 @@ func (w *world) spoil(s drainlock.Snapshot) drainlock.Snapshot {
 	return s
 }
 
-// ownMutex is the mutex as if the node had just taken it.
 func ownMutex(s drainlock.Snapshot) *coordinationv1.Lease {
 	now := metav1.NewMicroTime(s.Now)
 	return &coordinationv1.Lease{

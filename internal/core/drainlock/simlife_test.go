@@ -18,10 +18,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/drainlock"
 )
 
-// chance is true once in n times.
 func (w *world) chance(n int) bool { return w.rand.IntN(n) == 0 }
 
-// desired is how many of its pods a budget wants healthy.
 func (w *world) desired(b *policyv1.PodDisruptionBudget) int {
 	return max(w.replicas[b.Name]-b.Spec.MaxUnavailable.IntValue(), 0)
 }
@@ -30,7 +28,6 @@ func (w *world) selects(b *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
 	return pod.Labels["app"] == b.Spec.Selector.MatchLabels["app"]
 }
 
-// under returns the pods that a budget selects.
 func (w *world) under(b *policyv1.PodDisruptionBudget) []*corev1.Pod {
 	var found []*corev1.Pod
 	for _, uid := range slices.Sorted(maps.Keys(w.pods.now)) {
@@ -41,7 +38,6 @@ func (w *world) under(b *policyv1.PodDisruptionBudget) []*corev1.Pod {
 	return found
 }
 
-// count1 is what the disruption controller does for one budget.
 func (w *world) count1(old *policyv1.PodDisruptionBudget) {
 	status := policyv1.PodDisruptionBudgetStatus{
 		ObservedGeneration: old.Generation, ExpectedPods: int32(w.replicas[old.Name]), DesiredHealthy: int32(w.desired(old)),
@@ -59,7 +55,6 @@ func (w *world) count1(old *policyv1.PodDisruptionBudget) {
 	}
 }
 
-// controllers lets the rest of the cluster go on.
 func (w *world) controllers(everything bool) {
 	for _, b := range w.all(w.budgets.now) {
 		if everything || w.chance(2) {
@@ -78,7 +73,6 @@ func (w *world) controllers(everything bool) {
 	w.recover(everything)
 }
 
-// locked is what the webhook and our own evictor ask before they let a pod go.
 func (w *world) locked(b *policyv1.PodDisruptionBudget) bool {
 	_, locked := budget.LockOf(b, w.now, 0)
 	return locked && w.flaw != lawless
@@ -124,7 +118,6 @@ func (w *world) land(e eviction) {
 	w.pods.change(w.now, func(all map[types.UID]*corev1.Pod) { delete(all, pod.UID) })
 }
 
-// tick lets time pass, and evictions land.
 func (w *world) tick(d time.Duration) {
 	w.now = w.now.Add(d)
 	w.finishReboots()
@@ -137,7 +130,6 @@ func (w *world) tick(d time.Duration) {
 	}
 }
 
-// maintain is what the NodeMaintenance controller and its administrators do.
 func (w *world) maintain(m *machine) {
 	if m.maintenance == nil {
 		if !w.calm && (w.chance(6) || w.wipes) {
@@ -199,7 +191,6 @@ func (w *world) end(m *machine, record *v1alpha1.DrainRecord) {
 	}
 }
 
-// need is what the caches show that the pods of a node need.
 func (w *world) need(m *machine, record *v1alpha1.DrainRecord) drainlock.Need {
 	need := drainlock.Need{Maintenance: m.maintenance, Record: record, Budgets: w.all(w.budgets.seen())}
 	for _, pod := range on(w.pods.seen(), m.name) {
@@ -213,7 +204,6 @@ func (w *world) need(m *machine, record *v1alpha1.DrainRecord) drainlock.Need {
 	return need
 }
 
-// disturb is what people do with budgets, and pods that leave for other reasons.
 func (w *world) disturb() {
 	if w.calm {
 		return
@@ -262,7 +252,6 @@ func (w *world) respecify(b *policyv1.PodDisruptionBudget) {
 	w.putBudget(changed)
 }
 
-// crash has another manager take over, with another clock. It reads everything anew.
 func (w *world) crash() {
 	w.tick(3 * time.Second)
 	for _, e := range w.flying {
@@ -273,7 +262,6 @@ func (w *world) crash() {
 	w.hearAll()
 }
 
-// suffer are accidents for which no protocol is to blame.
 func (w *world) suffer(b *policyv1.PodDisruptionBudget) {
 	pods := w.under(b)
 	records := slices.Sorted(maps.Keys(w.records.now))
@@ -309,7 +297,6 @@ func (w *world) suffer(b *policyv1.PodDisruptionBudget) {
 	}
 }
 
-// tamper is somebody who edits a record by hand.
 func (w *world) tamper(r *v1alpha1.DrainRecord) {
 	r = r.DeepCopy()
 	switch w.rand.IntN(5) {

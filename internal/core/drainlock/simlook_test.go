@@ -5,7 +5,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/drainlock"
 )
 
-// look is what the manager sees of a record, its node, its pods and its budgets.
 func (w *world) look(r *v1alpha1.DrainRecord) drainlock.Snapshot {
 	s := drainlock.Snapshot{Now: w.now.Add(w.skew), Record: r, Busy: w.busy(), Node: w.hosts.seen()[r.Name]}
 	s.Live = drainlock.Booted(r, s.Node) || drainlock.NeedsLive(r, s.Now)
@@ -23,7 +22,6 @@ func (w *world) look(r *v1alpha1.DrainRecord) drainlock.Snapshot {
 	return s
 }
 
-// lookAround is what it sees of the node, its pods and its budgets.
 func (w *world) lookAround(s *drainlock.Snapshot) {
 	budgets, pods := w.budgets.seen(), w.pods.seen()
 	if s.Live {

@@ -31,10 +31,8 @@ const (
 	patience = 140
 )
 
-// began is when every story of these tests begins.
 var began = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 
-// snapshot is what the manager sees of a record, and of the queue in which it is.
 func (w *world) snapshot(r *v1alpha1.DrainRecord) drainlock.Snapshot {
 	s := w.look(r)
 	for _, name := range slices.Sorted(maps.Keys(w.records.seen())) {
@@ -50,7 +48,6 @@ func (w *world) snapshot(r *v1alpha1.DrainRecord) drainlock.Snapshot {
 	return w.spoil(s)
 }
 
-// busy are the budgets for whose pods evictions of our own are under way.
 func (w *world) busy() map[types.NamespacedName]bool {
 	busy := map[types.NamespacedName]bool{}
 	for _, e := range w.flying {
@@ -67,7 +64,6 @@ func (w *world) busy() map[types.NamespacedName]bool {
 	return busy
 }
 
-// nodeOf is the node that holds the mutex.
 func nodeOf(mutex *coordinationv1.Lease) string {
 	if mutex == nil {
 		return ""
@@ -120,7 +116,6 @@ func (w *world) writeStatus(seen *v1alpha1.DrainRecord, d drainlock.Decision) bo
 	return true
 }
 
-// do does a step, unless what it changes has changed.
 func (w *world) do(record *v1alpha1.DrainRecord, s drainlock.Snapshot, step drainlock.Step) {
 	name := record.Name
 	switch step.Kind {
@@ -160,7 +155,6 @@ func (w *world) do(record *v1alpha1.DrainRecord, s drainlock.Snapshot, step drai
 	}
 }
 
-// keep is the other half of the manager: it looks after locks whoever has them.
 func (w *world) keep() {
 	for _, b := range w.all(w.budgets.seen()) {
 		hold, _ := budget.LockOf(b, w.now, 0)
@@ -177,7 +171,6 @@ func (w *world) keep() {
 	}
 }
 
-// step is one thing that happens.
 func (w *world) step() {
 	m := w.nodes[w.rand.IntN(len(w.nodes))]
 	w.hear()
@@ -242,7 +235,6 @@ func (w *world) rest() {
 	w.fail("it never comes to rest: %s", w.state())
 }
 
-// settle has the manager go on until there is nothing to do now, which must come soon.
 func (w *world) settle(node string) {
 	for range 60 {
 		w.hearAll()
@@ -253,7 +245,6 @@ func (w *world) settle(node string) {
 	w.fail("the manager never stops to write about %s: %s", node, w.state())
 }
 
-// pause is how long nothing happens in a world that comes to rest.
 func (w *world) pause() time.Duration {
 	if w.idle() {
 		return time.Minute // Only locks of others are left.
@@ -288,7 +279,6 @@ func (w *world) state() string {
 	return strings.Join(parts, "; ")
 }
 
-// live is the whole story of a seed; it returns the first thing that must not be.
 func (w *world) live() string {
 	steps := wild
 	if w.wipes {

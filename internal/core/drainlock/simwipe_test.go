@@ -14,7 +14,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/drainlock"
 )
 
-// youngBudget is for how long after a gap a budget need not have been noticed.
 const youngBudget = 5 * time.Second
 
 // wipe deletes what the protocol has written down: records, and budgets with their
@@ -120,7 +119,6 @@ func TestSimulationOfWhatIsWiped(t *testing.T) {
 	}
 }
 
-// away are other nodes that bear a promise, as the cache shows them.
 func (w *world) away(s drainlock.Snapshot) map[types.UID]string {
 	away := map[types.UID]string{}
 	for _, b := range s.Budgets {
@@ -149,7 +147,6 @@ func (w *world) promise(name string, step drainlock.Step) {
 	w.say("%s %s", step.Kind, name)
 }
 
-// remakeRecord gives a node that bears a promise a record, if it has none.
 func (w *world) remakeRecord(name string) bool {
 	if !drainlock.Promised(w.hosts.seen()[name]) || !drainlock.Promised(w.hosts.now[name]) || w.records.now[name] != nil {
 		return false
@@ -158,7 +155,6 @@ func (w *world) remakeRecord(name string) bool {
 	return true
 }
 
-// anew is true of a promise that knows nothing of the last reboot.
 func (w *world) anew(r *v1alpha1.DrainRecord) bool {
 	return !r.Spec.Complete && drainlock.Held(r) && !drainlock.Returned(r) && r.Status.Boots.RebootCount == 0 &&
 		r.Status.Boots.BootID == w.hosts.now[r.Name].Status.NodeInfo.BootID

@@ -34,7 +34,6 @@ type dated[K comparable, T any] struct {
 	all map[K]T
 }
 
-// seen is what a cache shows.
 func (s *store[K, T]) seen() map[K]T { return s.past[0].all }
 
 func (s *store[K, T]) change(at time.Time, change func(map[K]T)) {
@@ -47,7 +46,6 @@ func (s *store[K, T]) change(at time.Time, change func(map[K]T)) {
 	s.past = append(s.past, dated[K, T]{at: at, all: s.now})
 }
 
-// hear lets the cache see some of what is new, and everything that is older than lag.
 func (s *store[K, T]) hear(w *world) {
 	for len(s.past) > 1 && (w.now.Sub(s.past[1].at) > lag || w.rand.IntN(3) > 0) {
 		s.past = s.past[1:]
@@ -56,10 +54,8 @@ func (s *store[K, T]) hear(w *world) {
 
 func (s *store[K, T]) hearAll() { s.past = s.past[len(s.past)-1:] }
 
-// lag is how long a cache may be behind.
 const lag = 1500 * time.Millisecond
 
-// machine is a node that comes back, and how far its maintenance is.
 type machine struct {
 	name        string
 	maintenance *v1alpha1.NodeMaintenance
@@ -79,14 +75,12 @@ type machine struct {
 	pool bool
 }
 
-// eviction is one that was admitted and has not landed yet.
 type eviction struct {
 	pod  types.UID
 	own  bool
 	land time.Time
 }
 
-// world is a cluster in which everything happens at random.
 type world struct {
 	seed uint64
 	rand *rand.Rand
@@ -124,10 +118,8 @@ type world struct {
 	count map[string]int
 }
 
-// flaw is a way in which the world of a test does not keep to the protocol.
 type flaw string
 
-// spare is the node that is never under maintenance.
 const spare = "spare"
 
 func newSimWorld(seed uint64, rough bool, f flaw) *world {
@@ -150,7 +142,6 @@ func newSimWorld(seed uint64, rough bool, f flaw) *world {
 	return w
 }
 
-// newApp has replicas on the nodes, one on each, and a budget.
 func (w *world) newApp(app string, nodes int) {
 	n := 2 + w.rand.IntN(max(nodes-1, 1))
 	w.apps, w.replicas[app] = append(w.apps, app), n
@@ -212,7 +203,6 @@ func (w *world) putBudget(b *policyv1.PodDisruptionBudget) {
 	w.budgets.change(w.now, func(all map[v1alpha1.BudgetReference]*policyv1.PodDisruptionBudget) { all[ref(b)] = b })
 }
 
-// annotate sets or removes the lock of a budget, unless it has changed since.
 func (w *world) annotate(old *policyv1.PodDisruptionBudget, lock string) bool {
 	now := w.budgets.now[ref(old)]
 	if now == nil || now.ResourceVersion != old.ResourceVersion && w.flaw != noVersions {
@@ -253,7 +243,6 @@ func (w *world) writeSpec(node string, old *v1alpha1.DrainRecord, spec v1alpha1.
 	w.putRecord(changed)
 }
 
-// on returns the pods of a node in order.
 func on(pods map[types.UID]*corev1.Pod, node string) []*corev1.Pod {
 	var found []*corev1.Pod
 	for _, pod := range pods {
@@ -265,7 +254,6 @@ func on(pods map[types.UID]*corev1.Pod, node string) []*corev1.Pod {
 	return found
 }
 
-// all returns the budgets that there are, or that are seen, in order.
 func (w *world) all(budgets map[v1alpha1.BudgetReference]*policyv1.PodDisruptionBudget) []*policyv1.PodDisruptionBudget {
 	list := make([]*policyv1.PodDisruptionBudget, 0, len(w.apps))
 	for _, b := range budgets {

@@ -71,7 +71,6 @@ var taking = map[string]story{
 	"an ended lock of another is written over":   {mine.and(lockedBy("alice", "db", -100, -1)), "Locking; WriteLock db"},
 }
 
-// looking is what follows when all locks are taken.
 var looking = map[string]story{
 	"all taken: the mutex is given":        {mine.and(both), "Settling; GiveMutex; db web; again in 2s"},
 	"all taken: evictions are waited for":  {change(both).and(after(1)), "Settling; db web; again in 1s"},

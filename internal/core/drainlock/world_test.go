@@ -23,7 +23,6 @@ import (
 	"ebbtide.dev/ebbtide/test/golden"
 )
 
-// change makes something of a snapshot.
 type change func(*drainlock.Snapshot)
 
 // story is one decision about node-1, on which db-0 and web-0 stay, each under a budget of its
@@ -98,7 +97,6 @@ func does(step drainlock.Step) string {
 	return strings.Join(words, " ")
 }
 
-// said returns the reason of a condition, which is only True if all locks are held.
 func said(t *testing.T, c *metav1.Condition) string {
 	t.Helper()
 	golden.Message(t, c.Reason, c.Message)
@@ -187,7 +185,6 @@ func newBudget(name string) *policyv1.PodDisruptionBudget {
 
 func (c change) and(others ...change) []change { return append([]change{c}, others...) }
 
-// after lets time pass.
 func after(seconds float64) change {
 	return func(s *drainlock.Snapshot) { s.Now = at(seconds) }
 }
@@ -226,7 +223,6 @@ func exhausted(name string) change {
 	return budgetIs(name, func(b *policyv1.PodDisruptionBudget) { b.Status.CurrentHealthy, b.Status.DisruptionsAllowed = 2, 0 })
 }
 
-// lockedBy has a holder lock a budget from one second to another.
 func lockedBy(holder, name string, from, to float64) change {
 	return budgetIs(name, func(b *policyv1.PodDisruptionBudget) {
 		lock := budget.Lock{Holder: holder, AcquiredAt: stamped(from), ExpiresAt: stamped(to)}
@@ -234,7 +230,6 @@ func lockedBy(holder, name string, from, to float64) change {
 	})
 }
 
-// annotated has a lock of nobody knows whom.
 func annotated(name, text string) change {
 	return budgetIs(name, func(b *policyv1.PodDisruptionBudget) {
 		changed := stamped(0)
@@ -245,7 +240,6 @@ func annotated(name, text string) change {
 
 const ours = "nodemaintenance/kernel/node-1"
 
-// taken has node-1 lock a budget at a second, for 20 minutes.
 func taken(name string, second float64) change { return lockedBy(ours, name, second, second+1200) }
 
 // noted records a lock that was taken at a second.
@@ -266,14 +260,12 @@ func sure(second float64) change {
 	})
 }
 
-// both have been taken and noted at second 0.
 func both(s *drainlock.Snapshot) {
 	for _, c := range []change{taken("db", 0), taken("web", 0), noted("db", 0), noted("web", 0)} {
 		c(s)
 	}
 }
 
-// held is both, and confirmed at second 2.
 func held(s *drainlock.Snapshot) { both(s); sure(2)(s) }
 
 func live(s *drainlock.Snapshot) { s.Live = true }
@@ -300,7 +292,6 @@ func onTimeout(action v1alpha1.LockTimeoutAction) change {
 	return recordIs(func(r *v1alpha1.DrainRecord) { r.Spec.InPlace.OnLockTimeout = action })
 }
 
-// mutexOf has somebody hold the mutex since a second.
 func mutexOf(identity string, second float64) change {
 	return func(s *drainlock.Snapshot) {
 		renewed := metav1.NewMicroTime(at(second))
@@ -314,12 +305,10 @@ func mutexOf(identity string, second float64) change {
 	}
 }
 
-// busyNode is a record that needs the mutex that its node holds.
 func busyNode(s *drainlock.Snapshot) {
 	s.MutexRecord = &v1alpha1.DrainRecord{ObjectMeta: metav1.ObjectMeta{Name: "node-2"}, Spec: v1alpha1.DrainRecordSpec{Budgets: []v1alpha1.BudgetReference{named("db")}}}
 }
 
-// apartNode is a record that needs the mutex that its node holds, for another budget.
 func apartNode(s *drainlock.Snapshot) {
 	busyNode(s)
 	s.MutexRecord.Spec.Budgets = []v1alpha1.BudgetReference{named("mail")}
@@ -327,7 +316,6 @@ func apartNode(s *drainlock.Snapshot) {
 
 func unannotated(b *policyv1.PodDisruptionBudget) { b.Annotations = nil }
 
-// promises does a step that is about the promise on the node.
 func promises(step drainlock.Step) change {
 	return func(s *drainlock.Snapshot) {
 		s.Node = s.Node.DeepCopy()

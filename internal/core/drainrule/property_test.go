@@ -35,10 +35,8 @@ func selected(s *metav1.LabelSelector, of map[string]string, guess bool) bool {
 	return true
 }
 
-// place is the labels of a pod and of what it is in.
 type place struct{ machine, cluster, pod, namespace map[string]string }
 
-// meant is whether a rule is meant for a pod of a Machine.
 func (p place) meant(r *v1alpha1.MachineDrainRule, guess bool) bool {
 	machine, selects := len(r.Spec.Machines)+len(r.Spec.Nodes) == 0, len(r.Spec.Pods) == 0
 	for _, e := range r.Spec.Machines {
@@ -149,7 +147,6 @@ func TestRulesAgainstBruteForce(t *testing.T) {
 	}
 }
 
-// fleetRules are ten rules of three entries each of which the last one is meant.
 func fleetRules() (all rules) {
 	for n := range 10 {
 		rule := aRule(fmt.Sprint(n), ordered(int32(n)), nodes(everything))

@@ -123,7 +123,6 @@ func TestWhatCannotBeReadHoldsUpOnlyItsPods(t *testing.T) {
 	})
 }
 
-// besides are facts of which a namespace without labels could be read.
 func besides(f drainrule.Facts, namespace string) drainrule.Facts {
 	f.Namespaces = map[string]map[string]string{namespace: {}}
 	return f

@@ -20,7 +20,6 @@ func aRule(name string, changes ...func(*v1alpha1.MachineDrainRule)) *v1alpha1.M
 	return rule
 }
 
-// ruleObject is how a rule is referred to that aRule makes.
 func ruleObject(name string) v1alpha1.BlockerObject {
 	return v1alpha1.BlockerObject{APIVersion: "ebbtide.dev/v1alpha1", Kind: "MachineDrainRule", Namespace: "fleet", Name: name, UID: types.UID("uid-" + name)}
 }
@@ -70,14 +69,12 @@ var (
 	bad = expression("app", "Near", "web")
 )
 
-// badBut is a bad selector that has a label too.
 func badBut(key, value string) *metav1.LabelSelector {
 	selector := bad.DeepCopy()
 	selector.MatchLabels = map[string]string{key: value}
 	return selector
 }
 
-// aPod is pod web-1 of application web in namespace shop.
 func aPod(changes ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", Labels: map[string]string{"app": "web"}}}
 	for _, change := range changes {
@@ -98,7 +95,6 @@ func static(pod *corev1.Pod) {
 	podclass.MakeMirror(pod, "node")
 }
 
-// ofDaemonSet is a pod of the DaemonSet proxy with this UID.
 func ofDaemonSet(uid types.UID) func(*corev1.Pod) {
 	controller := true
 	return func(pod *corev1.Pod) {
@@ -117,7 +113,6 @@ func facts() drainrule.Facts {
 	}
 }
 
-// blind are facts that could not be read.
 func blind() drainrule.Facts {
 	return drainrule.Facts{
 		NamespaceErrors: map[string]string{"shop": "the server is busy"},

@@ -11,10 +11,8 @@ import (
 	"ebbtide.dev/ebbtide/test/golden"
 )
 
-// clusterBegan is when the cluster of these tests began to answer.
 var clusterBegan = metav1.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 
-// clusterSnapshot is a Cluster that is held and answers, changed.
 func clusterSnapshot(change func(*ClusterSnapshot)) ClusterSnapshot {
 	s := ClusterSnapshot{
 		Cluster: &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{
@@ -28,7 +26,6 @@ func clusterSnapshot(change func(*ClusterSnapshot)) ClusterSnapshot {
 	return s
 }
 
-// deletedCluster is being deleted since an hour after clusterBegan.
 func deletedCluster(machines ...*v1alpha1.Machine) func(*ClusterSnapshot) {
 	return func(s *ClusterSnapshot) {
 		deleted := metav1.NewTime(clusterBegan.Add(time.Hour))

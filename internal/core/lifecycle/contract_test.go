@@ -12,7 +12,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/lifecycle"
 )
 
-// fields is a part of an object.
 type fields = map[string]any
 
 func external(spec, status fields) *unstructured.Unstructured {

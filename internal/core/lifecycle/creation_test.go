@@ -10,7 +10,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/lifecycle"
 )
 
-// born is a story of a creation, with the phase that it is in.
 type born struct {
 	story
 	phase v1alpha1.MachinePhase
@@ -33,7 +32,6 @@ func TestCreation(t *testing.T) {
 	}
 }
 
-// bootstrapped is a Machine whose bootstrap data is there.
 func bootstrapped() lifecycle.Snapshot {
 	s := running()
 	s.Machine.Spec.ProviderID, s.Machine.Status.NodeRef, s.Nodes = "", nil, nil
@@ -41,7 +39,6 @@ func bootstrapped() lifecycle.Snapshot {
 	return s
 }
 
-// provisioned is a Machine whose Node is waited for.
 func provisioned() lifecycle.Snapshot {
 	s := running()
 	s.Machine.Status.NodeRef, s.Nodes = nil, nil
@@ -124,7 +121,6 @@ func foreignInfrastructure(s *lifecycle.Snapshot) {
 	s.Infrastructure.Object.Controller = &metav1.OwnerReference{Kind: "Machine", Name: "worker-2", UID: "other-uid"}
 }
 
-// twins gives the Machine's providerID to two Nodes.
 func twins(s *lifecycle.Snapshot) {
 	s.Nodes = nil
 	for _, name := range []string{"node-2", "node-1"} {

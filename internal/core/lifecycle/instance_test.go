@@ -8,7 +8,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/lifecycle"
 )
 
-// seenBefore is a Machine that has had infrastructure, with a pod and a volume.
 func seenBefore(change func(*lifecycle.Snapshot)) func(*lifecycle.Snapshot) {
 	return func(s *lifecycle.Snapshot) {
 		s.Machine.Status.InfrastructureSeen = true

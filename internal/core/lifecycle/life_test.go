@@ -39,7 +39,6 @@ func TestLife(t *testing.T) {
 	golden.Equal(t, "life.txt", trace)
 }
 
-// tell lets time pass and writes down what is done and said until the Machine waits.
 func tell(t *testing.T, s *lifecycle.Snapshot) (trace string) {
 	t.Helper()
 	for range 5 {

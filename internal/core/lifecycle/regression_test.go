@@ -54,7 +54,6 @@ func TestRegressionTransientReadErrorSkipsNothing(t *testing.T) {
 
 const cutOff = "cluster prod/east is unreachable since 2026-11-21T08:00:00Z: Secret prod/east does not exist"
 
-// remote has the Cluster reached by a kubeconfig, and its nodes not read.
 func remote(s *lifecycle.Snapshot) {
 	s.Nodes = nil
 	s.Cluster.Object.Spec.KubeconfigSecretRef = &v1alpha1.SecretKeyReference{Name: "east"}
@@ -218,7 +217,6 @@ func TestForeignObjects(t *testing.T) {
 	})
 }
 
-// untreatable has a pod of which nobody can say whether its DaemonSet exists.
 func untreatable(s *lifecycle.Snapshot) {
 	s.Drain.Facts = drainrule.Facts{DaemonSetErrors: map[types.NamespacedName]string{{Namespace: "app", Name: "d"}: "timeout"}}
 	daemon := pod("daemon")

@@ -72,7 +72,6 @@ func simulate(t *testing.T, worlds uint64) {
 	}
 }
 
-// fault is what does not hold of a decision; empty if everything does.
 func fault(t *testing.T, s lifecycle.Snapshot, d lifecycle.Decision) string {
 	t.Helper()
 	for _, check := range []func(lifecycle.Snapshot, lifecycle.Decision) string{
@@ -248,7 +247,6 @@ func faultOfDetached(s lifecycle.Snapshot, d lifecycle.Decision) string {
 	return ""
 }
 
-// began is when the steps began, as it was recorded.
 func began(s lifecycle.Snapshot) v1alpha1.MachineDeletionStatus {
 	if s.Machine.Status.Deletion == nil {
 		return v1alpha1.MachineDeletionStatus{}
@@ -276,7 +274,6 @@ func over(now time.Time, began *metav1.Time, limit *int32) bool {
 	return began != nil && limit != nil && *limit > 0 && now.Sub(began.Time) >= time.Duration(*limit)*time.Second
 }
 
-// news is the reason of a condition if it is another than before.
 func news(s lifecycle.Snapshot, d lifecycle.Decision, condition string) string {
 	is, was := meta.FindStatusCondition(d.Status.Conditions, condition), meta.FindStatusCondition(s.Machine.Status.Conditions, condition)
 	if is == nil || was != nil && was.Reason == is.Reason {
@@ -303,7 +300,6 @@ func faultOfCleanUp(s lifecycle.Snapshot, d lifecycle.Decision) string {
 	return faultOfOwner(s, d)
 }
 
-// ours tells whether an object is there, as far as is known, that goes with the Machine.
 func ours(r *lifecycle.Reading[lifecycle.External]) bool {
 	return r != nil && (r.Problem != "" || r.Object != nil && (r.Object.Controller == nil || r.Object.Owned))
 }

@@ -31,7 +31,6 @@ type world struct {
 
 func (w *world) one(in int) bool { return w.random.IntN(in) == 0 }
 
-// trouble is one in so many, and never in a calm world.
 func (w *world) trouble(in int) bool { return !w.calm && w.one(in) }
 
 func newWorld(seed uint64) *world {
@@ -74,7 +73,6 @@ func newWorld(seed uint64) *world {
 
 var foreignCondition = metav1.Condition{Type: "PreDrainOneSucceeded", Status: metav1.ConditionFalse, Reason: "Busy", Message: "later", LastTransitionTime: *at(-3)}
 
-// observe is what a controller reads of the world: not always everything.
 func (w *world) observe() lifecycle.Snapshot {
 	s := w.truth
 	s.Machine = s.Machine.DeepCopy()
@@ -139,7 +137,6 @@ func (w *world) apply(t *testing.T, d lifecycle.Decision) {
 	s.Machine = m
 }
 
-// acts are the writes of a decision.
 func (w *world) acts(d lifecycle.Decision) (acts []func()) {
 	s := &w.truth
 	add := func(wanted bool, act func()) {
@@ -163,7 +160,6 @@ func (w *world) acts(d lifecycle.Decision) (acts []func()) {
 	return acts
 }
 
-// live lets time pass, and everybody else do something.
 func (w *world) live() {
 	s, m := &w.truth, w.truth.Machine
 	s.Now = s.Now.Add(time.Duration(w.random.IntN(30_000)) * time.Millisecond)
@@ -249,12 +245,10 @@ func (w *world) liveNode() {
 	}
 }
 
-// used tells whether one of the pods has the volume.
 func used(pods []*corev1.Pod, attachment *storagev1.VolumeAttachment) bool {
 	return slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.Name == *attachment.Spec.Source.PersistentVolumeName })
 }
 
-// liveCluster lets the Cluster come and go.
 func (w *world) liveCluster() {
 	s := &w.truth
 	cluster := s.Cluster.Object

@@ -18,8 +18,6 @@ func TestUntouchable(t *testing.T) {
 	run(t, untouched)
 }
 
-var skipped = []string{"DrainSkipped", "VolumeDetachSkipped"}
-
 var untouched = map[string]story{
 	"the Cluster is being deleted": {deleted, func(s *lifecycle.Snapshot) {
 		s.Cluster.Object.DeletionTimestamp = at(0)
@@ -150,7 +148,6 @@ func unreachable(s *lifecycle.Snapshot) {
 	s.Nodes[0].Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
 }
 
-// having is a Machine that has a Node.
 func having(name string, node types.UID) *v1alpha1.Machine {
 	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	m.Status.NodeRef = &v1alpha1.MachineNodeReference{Name: "node-1", UID: node}

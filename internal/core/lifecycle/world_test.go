@@ -27,7 +27,6 @@ var start = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 
 const machineUID = types.UID("machine-uid")
 
-// newborn is a Machine that nothing was made for yet; its objects exist.
 func newborn() lifecycle.Snapshot {
 	machine := &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
@@ -49,7 +48,6 @@ func newborn() lifecycle.Snapshot {
 	}
 }
 
-// running is a Machine with everything, its Node too.
 func running() lifecycle.Snapshot {
 	s := newborn()
 	own(s.Bootstrap.Object)
@@ -65,7 +63,6 @@ func running() lifecycle.Snapshot {
 	return s
 }
 
-// deleted is a running Machine that is being deleted.
 func deleted() lifecycle.Snapshot {
 	s := running()
 	s.Machine.DeletionTimestamp = &metav1.Time{Time: start}
@@ -75,7 +72,6 @@ func deleted() lifecycle.Snapshot {
 	return s
 }
 
-// draining is a Machine whose drain has begun; its Node is cordoned.
 func draining() lifecycle.Snapshot {
 	s := deleted()
 	s.Machine.Status.Deletion.NodeDrainStartTime = &metav1.Time{Time: start}
@@ -83,21 +79,18 @@ func draining() lifecycle.Snapshot {
 	return s
 }
 
-// detaching is a Machine whose drain is over and whose volumes are waited for.
 func detaching() lifecycle.Snapshot {
 	s := draining()
 	s.Machine.Status.Deletion.WaitForNodeVolumeDetachStartTime = &metav1.Time{Time: start}
 	return s
 }
 
-// terminating is a Machine whose infrastructure is being deleted.
 func terminating() lifecycle.Snapshot {
 	s := detaching()
 	s.Machine.Status.Deletion.InfrastructureDeletionStartTime = &metav1.Time{Time: start}
 	return s
 }
 
-// leaving is a Machine of which only the Node is left.
 func leaving() lifecycle.Snapshot {
 	s := terminating()
 	s.Machine.Status.Deletion.BootstrapDeletionStartTime = &metav1.Time{Time: start}
@@ -122,7 +115,6 @@ func pod(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "app", Name: name, UID: types.UID("uid-" + name)}}
 }
 
-// mount adds a pod whose volume is attached.
 func mount(s *lifecycle.Snapshot, user *corev1.Pod) {
 	name := user.Name
 	user.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
@@ -151,7 +143,6 @@ func after(seconds int) time.Time { return start.Add(time.Duration(seconds) * ti
 
 func at(seconds int) *metav1.Time { return &metav1.Time{Time: after(seconds)} }
 
-// told is "Status/Reason: message" of a condition; empty if it is absent.
 func told(status v1alpha1.MachineStatus, condition string) string {
 	c := meta.FindStatusCondition(status.Conditions, condition)
 	if c == nil {
@@ -160,7 +151,6 @@ func told(status v1alpha1.MachineStatus, condition string) string {
 	return string(c.Status) + "/" + c.Reason + ": " + c.Message
 }
 
-// reasons are the reasons of the events, in their order.
 func reasons(d lifecycle.Decision) []string {
 	var all []string
 	for _, e := range d.Events {
@@ -169,7 +159,6 @@ func reasons(d lifecycle.Decision) []string {
 	return all
 }
 
-// stored is a status as the API gives it back.
 func stored(t *testing.T, status v1alpha1.MachineStatus) v1alpha1.MachineStatus {
 	t.Helper()
 	raw, err := json.Marshal(status)
@@ -183,7 +172,6 @@ func stored(t *testing.T, status v1alpha1.MachineStatus) v1alpha1.MachineStatus 
 	return back
 }
 
-// story is a decision about a changed snapshot.
 type story struct {
 	of     func() lifecycle.Snapshot
 	change func(*lifecycle.Snapshot)
@@ -235,7 +223,6 @@ func (c story) check(t *testing.T) {
 	}
 }
 
-// does is the step of a decision and its acts, in words.
 func does(d lifecycle.Decision) string {
 	words := []string{string(d.Step)}
 	for act, yes := range map[string]bool{

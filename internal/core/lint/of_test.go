@@ -25,7 +25,6 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// controlled makes an object that another one controls.
 func controlled(name, kind, owner string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: "shop", Name: name, UID: types.UID(name), Labels: map[string]string{"app": owner},
@@ -33,7 +32,6 @@ func controlled(name, kind, owner string) metav1.ObjectMeta {
 	}
 }
 
-// podOf is a pod that is ready and has these volumes.
 func podOf(name, kind, owner string, volumes ...corev1.Volume) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: controlled(name, kind, owner), Spec: corev1.PodSpec{Volumes: volumes}}
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
@@ -62,7 +60,6 @@ func budgetOf(name, app string, maxUnavailable int, allowed int32) *policyv1.Pod
 	}
 }
 
-// deploymentOf has so many replicas.
 func deploymentOf(name string, replicas int32, change ...func(*appsv1.Deployment)) *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}, Spec: appsv1.DeploymentSpec{Replicas: &replicas}}
 	for _, one := range change {
@@ -75,7 +72,6 @@ func surging(d *appsv1.Deployment) {
 	d.Annotations = map[string]string{v1alpha1.EvacuatorAnnotationPrefix + v1alpha1.DeploymentEvacuatorClass: "10000/controller"}
 }
 
-// labelled gives a Deployment pods with its name.
 func labelled(d *appsv1.Deployment) {
 	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": d.Name}}
 	d.Spec.Template.Labels = d.Spec.Selector.MatchLabels
@@ -85,7 +81,6 @@ func recreated(d *appsv1.Deployment) { d.Spec.Strategy.Type = appsv1.RecreateDep
 
 func TestMain(m *testing.M) { os.Exit(golden.Main(m)) }
 
-// finding is what is looked at, and what is told of it.
 type finding struct {
 	given lint.Snapshot
 	want  []string
@@ -175,7 +170,6 @@ func TestPodsThatAreNotMadeAgainOrComeBack(t *testing.T) {
 	})
 }
 
-// mirror is a static pod.
 func mirror() *corev1.Pod {
 	pod := podOf("proxy-node-1", "", "proxy", emptyDir("run", ""))
 	podclass.MakeMirror(pod, "node")

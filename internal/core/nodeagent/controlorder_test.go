@@ -37,7 +37,6 @@ func TestTheControlPlaneGoesInItsOrder(t *testing.T) {
 	}
 }
 
-// wait wants parts to wait for one.
 func wait(t *testing.T, d nodeagent.Decision, parts []string) {
 	t.Helper()
 	for _, later := range parts {
@@ -163,7 +162,6 @@ func TestTheControlPlaneComesBackInItsOrder(t *testing.T) {
 	}
 }
 
-// reappears has a part be back, and written down, and not there yet.
 func reappears(t *testing.T, s *nodeagent.Snapshot, i int) {
 	t.Helper()
 	s.Folder.Files[i] = file(t, programs[i]+".yaml", partText(programs[i]), programs[i])

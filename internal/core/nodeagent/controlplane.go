@@ -73,6 +73,7 @@ func (s APIServer) fresh(now time.Time) (until time.Time, is bool) {
 type Claim int
 
 const (
+	// ClaimKeep leaves the claim unchanged.
 	ClaimKeep Claim = iota
 	ClaimTake
 	ClaimRelease

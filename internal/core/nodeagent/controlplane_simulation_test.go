@@ -22,7 +22,6 @@ const (
 	patience = 10 * time.Minute
 )
 
-// host is a node of a simulated control plane: a folder, a kubelet, its programs and an agent.
 type host struct {
 	name    string
 	files   map[string]string
@@ -38,7 +37,6 @@ type host struct {
 	seen    map[string]nodeagent.APIServer
 }
 
-// hosts are a cluster whose control plane is nothing but static pods.
 type hosts struct {
 	t       *testing.T
 	random  *rand.Rand
@@ -70,7 +68,6 @@ func newHosts(t *testing.T, n int, seed uint64) *hosts {
 
 func (c *hosts) now() time.Time { return now.Add(c.uptime) }
 
-// up is true if a program of a host is there.
 func (c *hosts) up(h *host, component string) bool {
 	at, runs := h.started[component]
 	return runs && !h.broken[component] && c.uptime >= at+startup
@@ -85,7 +82,6 @@ func (c *hosts) count(component string) (n int) {
 	return n
 }
 
-// api is true if anybody answers.
 func (c *hosts) api() bool { return c.count("kube-apiserver") > 0 && c.count("etcd") > len(c.all)/2 }
 
 // kubelet ends and starts what the folder says, and shows it if there is an API.
@@ -171,7 +167,6 @@ func (c *hosts) snapshot(h *host, reachable, live bool) nodeagent.Snapshot {
 	return s
 }
 
-// lease is what a host has seen of the API server of another one.
 func (c *hosts) lease(h, other *host) nodeagent.APIServer {
 	renewed := now.Add(c.renewed[other.name])
 	if known, there := h.seen[other.name]; !there || !known.Renewed.Equal(renewed) {
@@ -184,7 +179,6 @@ func (c *hosts) lease(h, other *host) nodeagent.APIServer {
 	return h.seen[other.name]
 }
 
-// turn is a turn of the loop of the agent of a host, which may be killed in it.
 func (c *hosts) turn(h *host, crashes bool) {
 	for range 8 {
 		reachable := c.api() && !h.cut
@@ -211,7 +205,6 @@ func (c *hosts) turn(h *host, crashes bool) {
 	}
 }
 
-// act is false if the agent ends in the middle of it.
 func (c *hosts) act(h *host, s *nodeagent.Snapshot, d nodeagent.Decision, crashes bool) bool {
 	dies := func() bool { return crashes && c.random.IntN(15) == 0 }
 	if dies() {
@@ -285,7 +278,6 @@ func (c *hosts) lastOne(h *host, s *nodeagent.Snapshot, component string) {
 	}
 }
 
-// step is something that happens.
 func (c *hosts) step(faults bool) {
 	c.wait(time.Duration(c.random.IntN(6000)) * time.Millisecond)
 	h := c.all[c.random.IntN(len(c.all))]
@@ -311,7 +303,6 @@ func (c *hosts) step(faults bool) {
 	}
 }
 
-// end wants everything back when nobody asks for anything any more.
 func (c *hosts) end() {
 	for _, h := range c.all {
 		h.targets, h.cut, h.broken = "", false, map[string]bool{}

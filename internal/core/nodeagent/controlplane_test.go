@@ -17,18 +17,15 @@ import (
 	"ebbtide.dev/ebbtide/test/golden"
 )
 
-// allStatic has every static pod leave.
 const allStatic = `[{"podPriority":2147483647,"podType":"Static"}]`
 
 var programs = []string{"kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd"}
 
-// partText is a manifest as kubeadm writes it.
 func partText(component string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %[1]s, namespace: kube-system, labels: {component: %[1]s, tier: control-plane}}\n"+
 		"spec: {priorityClassName: system-node-critical, containers: [{name: %[1]s, image: x}]}\n", component)
 }
 
-// partMirror is the mirror pod of a part of the control plane, which is Ready.
 func partMirror(component, node string) *corev1.Pod {
 	priority := int32(2_000_001_000)
 	pod := &corev1.Pod{
@@ -71,7 +68,6 @@ func controlStory(t *testing.T) *nodeagent.Snapshot {
 	return s
 }
 
-// putAside has the first n parts away, in a state.
 func putAside(t *testing.T, s *nodeagent.Snapshot, n int, state v1alpha1.StaticPodState) {
 	t.Helper()
 	s.Journal = nodeagent.Journal{Version: 1, BootID: "boot-1"}
@@ -89,7 +85,6 @@ func putAside(t *testing.T, s *nodeagent.Snapshot, n int, state v1alpha1.StaticP
 	slices.SortFunc(s.Journal.Manifests, func(a, b nodeagent.Entry) int { return strings.Compare(a.File, b.File) })
 }
 
-// part is what is told of a part of the control plane.
 func part(d nodeagent.Decision, component string) v1alpha1.StaticPod {
 	return told(d, "kube-system", component+"-node-7")
 }
@@ -188,7 +183,6 @@ var stays = map[string]struct {
 	}},
 }
 
-// unproved are the stays that may end when an agent that has just begun knows more.
 var unproved = []string{"nothing is known", "the other Lease was never seen to change", "the other Lease does not change any more"}
 
 func TestAPartOfTheControlPlaneStays(t *testing.T) {

@@ -20,7 +20,6 @@ const (
 	holding = "proxy.yaml Holding"
 )
 
-// outcome is what a test wants of a decision.
 type outcome struct {
 	moves, journal, events []string
 	state                  v1alpha1.StaticPodState

@@ -14,7 +14,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/nodeagent"
 )
 
-// written is the manifest as somebody else has written it.
 func written(t *testing.T, ago time.Duration) nodeagent.File {
 	t.Helper()
 	f := file(t, "proxy.yaml", proxyText, "bbbb")

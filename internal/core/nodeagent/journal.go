@@ -15,6 +15,7 @@ import (
 
 const (
 	journalVersion = 1
+	// MaxEntries limits the entries of a journal.
 	MaxEntries     = 1024
 )
 
@@ -92,6 +93,7 @@ func (e *Entry) check() error {
 	return nil
 }
 
+// Text returns the journal as JSON.
 func (j Journal) Text() []byte {
 	j.Version = journalVersion
 	if j.Manifests == nil {

@@ -165,7 +165,6 @@ func TestWhatComesBackUnaskedIsToldOf(t *testing.T) {
 	}
 }
 
-// are wants all parts to be in a state.
 func are(t *testing.T, d nodeagent.Decision, state v1alpha1.StaticPodState) {
 	t.Helper()
 	for _, component := range programs {

@@ -46,7 +46,6 @@ func nameIn(content string) string {
 	return ""
 }
 
-// manifests are by what they were read from, which takes long.
 var manifests = map[string]*nodeagent.Manifest{}
 
 func read(content string) *nodeagent.Manifest {
@@ -102,7 +101,6 @@ func (w *simulated) snapshot(live, reachable bool) nodeagent.Snapshot {
 	return s
 }
 
-// crashed is true if the agent ends here.
 func (w *simulated) crashed() bool {
 	if w.random.IntN(4) > 0 {
 		return false
@@ -111,7 +109,6 @@ func (w *simulated) crashed() bool {
 	return true
 }
 
-// pass is a turn of the agent's loop.
 func (w *simulated) pass(reachable, safe bool) {
 	for range 8 {
 		d := nodeagent.Decide(w.snapshot(false, reachable))
@@ -129,7 +126,6 @@ func (w *simulated) pass(reachable, safe bool) {
 	w.t.Fatalf("the agent never comes to an end: %v", slices.Sorted(maps.Keys(w.files)))
 }
 
-// act is false if the agent ends in the middle of it.
 func (w *simulated) act(d nodeagent.Decision, safe bool) bool {
 	if d.Journal != nil {
 		if !safe && w.crashed() {
@@ -187,7 +183,6 @@ func (w *simulated) report(d nodeagent.Decision, reachable bool) {
 
 var simulatedTargets = []string{"", "", upTo7000, upTo6999, `[{"podPriority":4000,"podType":"Static"}]`, `[{"podPriority":9,"podType":"DaemonSet"}]`, "}"}
 
-// step is something that happens. It returns contents that somebody has taken away.
 func (w *simulated) step(n int) (taken string) {
 	w.now = w.now.Add(time.Duration(w.random.IntN(400)) * time.Millisecond)
 	name := []string{"edge", "proxy", "storage"}[w.random.IntN(3)]
@@ -267,7 +262,6 @@ func simulate(t *testing.T, steps int) {
 	}
 }
 
-// lost wants all contents to be there but one.
 func (w *simulated) lost(before map[string]string, taken string) {
 	left := slices.Collect(maps.Values(w.files))
 	for _, content := range before {
@@ -277,7 +271,6 @@ func (w *simulated) lost(before map[string]string, taken string) {
 	}
 }
 
-// replaced is true of what was put aside while somebody has written it anew.
 func replaced(files map[string]string, content string) bool {
 	for name, is := range files {
 		if file, held := nodeagent.HeldFile(name); held && is == content && files[file] != "" {

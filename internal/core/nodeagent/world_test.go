@@ -27,7 +27,6 @@ const (
 	heldProxy = ".proxy.yaml.ebbtide-held"
 )
 
-// file is an entry of the folder, long since written.
 func file(t *testing.T, name, text, sum string) nodeagent.File {
 	t.Helper()
 	f := nodeagent.File{Name: name, Sum: sum, Changed: now.Add(-time.Hour)}
@@ -68,7 +67,6 @@ func aNode(targets string) *corev1.Node {
 	return node
 }
 
-// story is a node whose static pod proxy runs and is asked to leave.
 func story(t *testing.T) *nodeagent.Snapshot {
 	t.Helper()
 	mirror := aMirror("mirror", 7000)
@@ -83,7 +81,6 @@ func story(t *testing.T) *nodeagent.Snapshot {
 	}
 }
 
-// entry is what is written down about proxy.
 func entry(state v1alpha1.StaticPodState, ago time.Duration) nodeagent.Entry {
 	priority := int32(7000)
 	return nodeagent.Entry{
@@ -92,7 +89,6 @@ func entry(state v1alpha1.StaticPodState, ago time.Duration) nodeagent.Entry {
 	}
 }
 
-// held is the same node with the manifest aside for a while.
 func held(t *testing.T, state v1alpha1.StaticPodState, ago time.Duration) *nodeagent.Snapshot {
 	t.Helper()
 	s := story(t)
@@ -104,7 +100,6 @@ func held(t *testing.T, state v1alpha1.StaticPodState, ago time.Duration) *nodea
 	return s
 }
 
-// told is the pod that the status tells of; empty if it does not.
 func told(d nodeagent.Decision, namespace, name string) v1alpha1.StaticPod {
 	i := slices.IndexFunc(d.Status.StaticPods, func(p v1alpha1.StaticPod) bool { return p.Namespace == namespace && p.Name == name })
 	if i < 0 {
@@ -113,7 +108,6 @@ func told(d nodeagent.Decision, namespace, name string) v1alpha1.StaticPod {
 	return d.Status.StaticPods[i]
 }
 
-// moves are the renames in words.
 func moves(d nodeagent.Decision) (words []string) {
 	for _, m := range d.Moves {
 		over := ""
@@ -125,7 +119,6 @@ func moves(d nodeagent.Decision) (words []string) {
 	return words
 }
 
-// states are what the journal becomes.
 func states(s *nodeagent.Snapshot, d nodeagent.Decision) (words []string) {
 	j := &s.Journal
 	if d.Journal != nil {
@@ -137,7 +130,6 @@ func states(s *nodeagent.Snapshot, d nodeagent.Decision) (words []string) {
 	return words
 }
 
-// reasons are those of the events, each once; testdata/messages.txt has their words.
 func reasons(t *testing.T, d nodeagent.Decision) (all []string) {
 	t.Helper()
 	var words []string

@@ -12,7 +12,6 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// untilOf is the deadline of a maintenance in words.
 func untilOf(m *v1alpha1.NodeMaintenance) string {
 	d := m.Spec.Deadline
 	if d == nil {
@@ -21,7 +20,6 @@ func untilOf(m *v1alpha1.NodeMaintenance) string {
 	return fmt.Sprintf(" until %s, %s %ds before", d.Time.UTC().Format(time.TimeOnly), d.OnDeadline, d.DeleteBeforeSeconds)
 }
 
-// sinceStart has the agent say for how long it has known.
 func sinceStart(s Snapshot, known time.Duration) Snapshot {
 	s.Agent.Status.Shutdown.StartTime = &metav1.Time{Time: noon.Add(-known)}
 	return s
@@ -97,7 +95,6 @@ func TestUntilWhenPodsHaveTime(t *testing.T) {
 	}
 }
 
-// from is a snapshot after another one, whose maintenance is there.
 func from(before, now Snapshot) Snapshot {
 	now.Existing = Decide(before).Create
 	return now
@@ -109,7 +106,6 @@ const (
 	withNoDeadline = "change: Drain without a deadline" + isShuttingDown
 )
 
-// followings are what becomes of a maintenance when the agent says something else.
 var followings = map[string]struct {
 	snapshot Snapshot
 	want     string

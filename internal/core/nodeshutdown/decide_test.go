@@ -40,7 +40,6 @@ func preparing() Snapshot {
 	return says(v1alpha1.ShutdownPreparing, v1alpha1.ShutdownModeDrain, time.Minute)
 }
 
-// made is a snapshot with the maintenance that was made before.
 func made(s Snapshot) Snapshot {
 	s.Existing = Decide(preparing()).Create
 	return s
@@ -48,7 +47,6 @@ func made(s Snapshot) Snapshot {
 
 func (s Snapshot) with(edit func(*Snapshot)) Snapshot { edit(&s); return s }
 
-// booted is the node in another boot, as which it has been seen for so long.
 func booted(s Snapshot, seenFor time.Duration) Snapshot {
 	s.Node.Status.NodeInfo.BootID = "boot-2"
 	s.Since = noon.Add(-seenFor)
@@ -184,7 +182,6 @@ var endings = map[string]struct {
 
 func TestMain(m *testing.M) { os.Exit(golden.Main(m)) }
 
-// told returns a decision in one line. Its texts are in testdata/messages.txt.
 func told(t *testing.T, name string, d Decision) string {
 	t.Helper()
 	line := nothing

@@ -39,7 +39,6 @@ func TestPodsLeaveInTheStepsOfTheKubelet(t *testing.T) {
 	}
 }
 
-// steps are the priorities that a text names, as pods with them leave by a plan.
 func steps(plan drainplan.Plan, text string) string {
 	got, last := "", -1
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == '|' }) {

@@ -26,7 +26,6 @@ import (
 
 const apiFolder = "../../../api/v1alpha1"
 
-// bearers have each key that Ebbtide writes where it writes it.
 var bearers = map[string]trace.Object{
 	"MaintenanceCompletionFinalizer": &v1alpha1.NodeMaintenance{ObjectMeta: finalizers(v1alpha1.MaintenanceCompletionFinalizer)},
 	"InstigatorFinalizerPrefix":      &v1alpha1.Evacuation{ObjectMeta: finalizers(v1alpha1.InstigatorFinalizerPrefix + "example.com")},
@@ -63,21 +62,18 @@ var bearers = map[string]trace.Object{
 	"BackAnnotation":             &v1alpha1.DrainRecord{ObjectMeta: annotated(v1alpha1.BackAnnotation, "true")},
 }
 
-// requested is what NodeMaintenances have asked for.
 func requested(key, value string) *lifecyclev1alpha1.EvictionRequest {
 	request := evictionrequest.New(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0", UID: "5d2f"}})
 	request.Annotations[key] = value
 	return request
 }
 
-// protected is a node that an autoscaler is kept from.
 func protected(key string) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: annotated(v1alpha1.CordonAnnotation, `{"wasUnschedulable":false,"holders":["m"],"protected":{"`+key+`":{}}}`)}
 	node.Annotations[key] = "true"
 	return node
 }
 
-// spared are keys that are no traces, and why.
 var spared = map[string]string{
 	"KarpenterDisruptedTaint":                  "Karpenter writes it",
 	"KarpenterTerminationFinalizer":            "Karpenter writes it",
@@ -175,7 +171,6 @@ func keysOf[V any](all map[string]V) (names []string) {
 	return names
 }
 
-// constants are those of keys.go, with their values.
 func constants(t *testing.T) map[string]string {
 	t.Helper()
 	files := token.NewFileSet()

@@ -23,6 +23,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
+// Object can bear traces.
 type Object interface {
 	metav1.Object
 	runtime.Object
@@ -55,6 +56,7 @@ type Finding struct {
 	Notes []string
 }
 
+// Of returns what Ebbtide left on an object; found is false if that is nothing.
 func Of(object Object, facts Facts) (f Finding, found bool) {
 	switch o := object.(type) {
 	case *v1alpha1.NodeMaintenance:

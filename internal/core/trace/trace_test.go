@@ -22,7 +22,6 @@ var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func TestMain(m *testing.M) { os.Exit(golden.Main(m)) }
 
-// judge returns what is done about an object. Its notes are in testdata/messages.txt.
 func judge(t *testing.T, object trace.Object, facts trace.Facts) (does []string) {
 	t.Helper()
 	facts.Now = now
@@ -87,7 +86,6 @@ func TestAutoscalersAreLetAtANodeAgain(t *testing.T) {
 	}
 }
 
-// assertBecomes wants what is left of an object with traces to be this, without any.
 func assertBecomes(t *testing.T, object, want trace.Object) {
 	t.Helper()
 	f, found := trace.Of(object, trace.Facts{})
@@ -124,7 +122,6 @@ func TestTaintsAndConditionsOfOthersStay(t *testing.T) {
 
 func TestADetachedPodGoesBack(t *testing.T) {
 	const record = `{"pod":"p","deployment":{"name":"web","uid":"d"},"replicaSet":{"name":"web-1","uid":"r"},"hash":"abc","since":"2026-03-01T11:59:00Z","need":2}`
-	const lost = "nobody can read where it came from, so that it belongs to nobody: delete it if it is not needed"
 	for name, tt := range map[string]struct {
 		record, hash string
 		facts        trace.Facts
@@ -240,7 +237,6 @@ func TestAMaintenanceEnds(t *testing.T) {
 	}
 }
 
-// assertHistory wants that no manager that comes later does anything for the maintenance.
 func assertHistory(t *testing.T, m *v1alpha1.NodeMaintenance, f trace.Finding) {
 	t.Helper()
 	if f.Status == nil {
@@ -314,7 +310,6 @@ func TestWhateverIsWritten(t *testing.T) {
 	}
 }
 
-// heldByMany is an evacuation with as many finalizers as fit into an object.
 func heldByMany() *v1alpha1.Evacuation {
 	var many []string
 	for n := range 20_000 {

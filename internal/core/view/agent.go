@@ -37,6 +37,7 @@ type Agent struct {
 	Pods []StaticPod
 }
 
+// StaticPod is a printed static pod.
 type StaticPod struct {
 	Name, State, Maintenance, Message string
 	// Since is zero if unknown.

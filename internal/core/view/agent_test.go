@@ -19,7 +19,6 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// seven is the agent of node-7, by its pod ebbtide-agent-x.
 func seven(pods ...v1alpha1.StaticPod) *v1alpha1.NodeAgent {
 	return &v1alpha1.NodeAgent{
 		ObjectMeta: metav1.ObjectMeta{Name: "node-7", CreationTimestamp: metav1.NewTime(noon)},
@@ -39,7 +38,6 @@ func agentPod(node string, ready corev1.ConditionStatus) view.AgentSigns {
 	}}}
 }
 
-// agentLease is the Lease of the agent of node-7, which a holder has renewed.
 func agentLease(holder string, renewed time.Time) view.AgentSigns {
 	return view.AgentSigns{Namespace: "tides", Now: noon, Leases: map[string]*coordinationv1.Lease{"ebbtide-agent-node-7": {
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &metav1.MicroTime{Time: renewed}},

@@ -17,7 +17,6 @@ import (
 	"ebbtide.dev/ebbtide/test/goal"
 )
 
-// many are maintenances of a large cluster, each with a circle of nodes.
 func many(maintenances, nodes int) *view.Snapshot {
 	s := &view.Snapshot{Now: noon, Nodes: map[string]*corev1.Node{}}
 	for i := range maintenances {

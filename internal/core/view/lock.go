@@ -13,6 +13,7 @@ import (
 
 const maxLocks = 50
 
+// Lock is a printed lock of a PodDisruptionBudget.
 type Lock struct {
 	Budget string `json:"budget"`
 	// Holder is a node with its maintenance, or the text of another holder.

@@ -12,6 +12,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
+// Node is a printed node of a maintenance.
 type Node struct {
 	Name    string `json:"name"`
 	State   State  `json:"state"`
@@ -33,6 +34,7 @@ type Node struct {
 
 var nodeOrder = map[State]int{StateBlocked: 0, StateDraining: 1, StateWaiting: 2, StateCordoning: 3, StatePlanned: 4, StateCompleting: 5, StateReturned: 6, StateDrained: 7, StateComplete: 8}
 
+// Pod is a printed pod that was asked to leave.
 type Pod struct {
 	Namespace string   `json:"namespace"`
 	Name      string   `json:"name"`
@@ -43,6 +45,7 @@ type Pod struct {
 	SinceTime *metav1.Time `json:"sinceTime,omitempty"`
 }
 
+// PodState is the progress of a pod.
 type PodState string
 
 // States of pods that were asked to leave.

@@ -15,6 +15,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
+// APIVersion of the printed JSON and YAML.
 const APIVersion = "cli.ebbtide.dev/v1alpha1"
 
 const (
@@ -43,11 +44,13 @@ type Snapshot struct {
 	Unread []string
 }
 
+// Leaving is a pod that was asked to leave, with its Evacuation.
 type Leaving struct {
 	Pod        *corev1.Pod
 	Evacuation *v1alpha1.Evacuation
 }
 
+// StatusList is the printed state of all maintenances.
 type StatusList struct {
 	metav1.TypeMeta `json:",inline"`
 	Time            metav1.Time `json:"time"`
@@ -62,6 +65,7 @@ type StatusList struct {
 	Unread  []string `json:"unread,omitempty"`
 }
 
+// State is the progress of a maintenance or node.
 type State string
 
 // States of maintenances; StateWaiting and StateReturned are states of nodes. A node that was
@@ -82,6 +86,7 @@ const (
 // IsDrained reports whether a node is drained or back.
 func (s State) IsDrained() bool { return s == StateDrained || s == StateReturned }
 
+// Status is the printed state of a NodeMaintenance.
 type Status struct {
 	metav1.TypeMeta `json:",inline"`
 	Name            string `json:"name"`

@@ -17,10 +17,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/view"
 )
 
-// ago is so long before noon.
 func ago(d time.Duration) *metav1.Time { return &metav1.Time{Time: noon.Add(-d)} }
 
-// kernel is a maintenance in Drain for ten minutes, with these nodes.
 func kernel(nodes ...v1alpha1.NodeMaintenanceNodeStatus) *v1alpha1.NodeMaintenance {
 	return named("kernel", nodes...)
 }
@@ -36,7 +34,6 @@ func named(name string, nodes ...v1alpha1.NodeMaintenanceNodeStatus) *v1alpha1.N
 	}
 }
 
-// node has pods that were asked to leave, and blockers.
 func node(name string, evacuating int32, blockers ...v1alpha1.Blocker) v1alpha1.NodeMaintenanceNodeStatus {
 	said := v1alpha1.NodeMaintenanceNodeStatus{
 		NodeRef: v1alpha1.NodeReference{Name: name}, PodsEvacuating: evacuating, State: v1alpha1.NodeStateDraining, DrainMessage: "Evacuating", Blockers: blockers,
@@ -47,7 +44,6 @@ func node(name string, evacuating int32, blockers ...v1alpha1.Blocker) v1alpha1.
 	return said
 }
 
-// waiting has pods that leave after those of other nodes.
 func waiting(name string, pods int32, awaited ...string) v1alpha1.NodeMaintenanceNodeStatus {
 	said := node(name, 0)
 	said.PodsPendingEvacuation, said.State, said.DrainMessage = pods, v1alpha1.NodeStateWaitingForNodes, "Waiting for "+strings.Join(awaited, ", ")+"."
@@ -57,14 +53,12 @@ func waiting(name string, pods int32, awaited ...string) v1alpha1.NodeMaintenanc
 	return said
 }
 
-// back is drained, and came back after that.
 func back(name string) v1alpha1.NodeMaintenanceNodeStatus {
 	said := node(name, 0)
 	said.State, said.DrainMessage = v1alpha1.NodeStateReturned, "Back since noon."
 	return said
 }
 
-// before is what a manager wrote that knew no states.
 func before(nodes ...v1alpha1.NodeMaintenanceNodeStatus) *v1alpha1.NodeMaintenance {
 	for i := range nodes {
 		nodes[i].State, nodes[i].AwaitedNodes = "", nil
@@ -72,7 +66,6 @@ func before(nodes ...v1alpha1.NodeMaintenanceNodeStatus) *v1alpha1.NodeMaintenan
 	return kernel(nodes...)
 }
 
-// exhausted is a budget that holds pods up.
 func exhausted(name string, pods int32) v1alpha1.Blocker {
 	return held1(v1alpha1.BlockerPDBExhausted, name, pods)
 }
@@ -95,7 +88,6 @@ func staged(m *v1alpha1.NodeMaintenance, stage v1alpha1.NodeMaintenanceStage) *v
 	return m
 }
 
-// over has given its nodes back.
 func over(m *v1alpha1.NodeMaintenance) *v1alpha1.NodeMaintenance {
 	m.Finalizers = nil
 	m.Status.NodeStatuses = nil
@@ -106,7 +98,6 @@ func status(m *v1alpha1.NodeMaintenance) view.Status {
 	return view.One(&view.Snapshot{Now: noon, Maintenances: []*v1alpha1.NodeMaintenance{m}})
 }
 
-// inShort is a maintenance in one line.
 func inShort(s view.Status) string {
 	return fmt.Sprintf("%s %s: %d/%d nodes, %d pods, %d blocked, %d unlisted; %s", s.Stage, s.State, s.DrainedCount, s.NodeCount, s.PodsLeft, s.PodsBlocked, s.UnlistedCount, s.Estimate.Text)
 }
@@ -222,7 +213,6 @@ func TestHowLongItTakes(t *testing.T) {
 	}
 }
 
-// lockedBy is a budget that the drain of a node has locked.
 func lockedBy(name, maintenance, node string) *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Annotations: map[string]string{
 		v1alpha1.LockAnnotation: budget.Lock{
@@ -318,7 +308,6 @@ func TestCirclesAreThoseOfASearch(t *testing.T) {
 	}
 }
 
-// returns is true if a way leads back to where it began.
 func returns(edges map[string][]string, from string) bool {
 	seen := map[string]bool{}
 	for next := edges[from]; len(next) > 0; next = next[1:] {

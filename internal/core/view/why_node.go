@@ -21,6 +21,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
+// NodeFacts are what the API says of a node and its pods.
 type NodeFacts struct {
 	Now          time.Time
 	Node         *corev1.Node

@@ -13,7 +13,6 @@ import (
 	"ebbtide.dev/ebbtide/test/golden"
 )
 
-// of is a pod of node-7, with what else there is.
 func of(changes ...func(*view.PodFacts)) view.PodFacts {
 	f := view.PodFacts{Namespace: "shop", Name: "db-0", Node: "node-7", Pod: &corev1.Pod{}}
 	for _, change := range changes {
@@ -28,7 +27,6 @@ func said(state v1alpha1.StaticPodState, reason, message string) func(*view.PodF
 	}
 }
 
-// held has a maintenance hold the node, which waits for budgets.
 func held(f *view.PodFacts) {
 	refuses := func(budget, help string) v1alpha1.Blocker {
 		return v1alpha1.Blocker{
@@ -54,12 +52,10 @@ func refusal(budget string, status metav1.ConditionStatus) v1alpha1.EvacuationSt
 	}}}
 }
 
-// never7 has two budgets never allow anything on node-7.
 func never7(f *view.PodFacts) {
 	f.Maintenances[0].Status.NodeStatuses[1].Blockers = []v1alpha1.Blocker{held1(v1alpha1.BlockerPDBUnsatisfiable, "web", 1), held1(v1alpha1.BlockerPDBUnsatisfiable, "db", 1)}
 }
 
-// onNoNode has the scheduler find no node.
 func onNoNode(f *view.PodFacts) {
 	f.Node = ""
 	f.Pod.Status.Conditions = []corev1.PodCondition{{

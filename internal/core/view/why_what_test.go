@@ -17,7 +17,6 @@ import (
 	"ebbtide.dev/ebbtide/test/golden"
 )
 
-// never is a budget that can never allow a disruption of its three pods.
 func never() *policyv1.PodDisruptionBudget {
 	none := intstr.FromInt32(0)
 	return &policyv1.PodDisruptionBudget{
@@ -27,7 +26,6 @@ func never() *policyv1.PodDisruptionBudget {
 	}
 }
 
-// web is a pod in shop that runs and is ready.
 func web(name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},

@@ -17,7 +17,6 @@ import (
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
-// world is a machine with an agent on it that does what is decided.
 type world struct {
 	t *testing.T
 	Snapshot
@@ -107,7 +106,6 @@ const detected = "\nNodeShutdownDetected"
 
 const idle = "   0s Drain None, held"
 
-// story is what happens, and what is seen then.
 type story struct {
 	happens func(*world)
 	want    []string
