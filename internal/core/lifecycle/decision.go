@@ -22,6 +22,7 @@ const (
 	// StepReleased does nothing because the Machine is deleted and our finalizer is gone.
 	StepReleased Step = "Released"
 
+	// StepCreatable and the next are the steps of a creation, named after what they wait for.
 	StepCreatable      Step = "WaitingForPreCreateHook"
 	StepBootstrap      Step = "WaitingForBootstrap"
 	StepInfrastructure Step = "WaitingForInfrastructure"
