@@ -16,7 +16,7 @@ import (
 const (
 	journalVersion = 1
 	// MaxEntries limits the entries of a journal.
-	MaxEntries     = 1024
+	MaxEntries = 1024
 )
 
 // Journal explains the files that are put aside. If it is lost, only explanations are lost.
