@@ -90,8 +90,8 @@ func TestFieldsOfKubeconfigsThatAreAllowed(t *testing.T) {
 		"":                                   {},
 		"proxy-url":                          {want: 1},
 		"proxy-url,insecure-skip-tls-verify": {want: 2},
-		"exec":                               {fault: `"exec" cannot be allowed; what can be is proxy-url and insecure-skip-tls-verify`},
-		"proxy-url,tokenFile":                {fault: `"tokenFile" cannot be allowed; what can be is proxy-url and insecure-skip-tls-verify`},
+		"exec":                               {fault: `"exec" cannot be allowed, only proxy-url and insecure-skip-tls-verify`},
+		"proxy-url,tokenFile":                {fault: `"tokenFile" cannot be allowed, only proxy-url and insecure-skip-tls-verify`},
 	} {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel()

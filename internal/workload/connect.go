@@ -26,7 +26,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/workload/guard"
 )
 
-// connectLocal opens a session on the manager's own client and cache, which others use, too.
+// connectLocal opens a session on the manager's own client and cache.
 func (r *Registry) connectLocal(ctx context.Context) (*session, error) {
 	evictor, err := kube.NewEvictor(r.manager.GetConfig(), r.manager.GetHTTPClient())
 	if err != nil {
@@ -36,8 +36,7 @@ func (r *Registry) connectLocal(ctx context.Context) (*session, error) {
 	return s, r.equip(ctx, s, Local, r.manager.GetCache(), eviction.QueueOptions{Dispatcher: r.options.Dispatcher, Evictor: evictor.ForMachines()})
 }
 
-// connectRemote opens a session with a client and a cache of its own. It reads the
-// kubeconfig again.
+// connectRemote opens a session with a client and a cache of its own, by the current kubeconfig.
 func (r *Registry) connectRemote(ctx context.Context, source source) (*session, error) {
 	content, err := r.read(ctx, source)
 	if err != nil {
@@ -62,9 +61,9 @@ func (r *Registry) connectRemote(ctx context.Context, source source) (*session, 
 	}
 	s := &session{
 		connection: &Connection{Now: skew.Now}, guard: g,
-		undo: []func(){skew.OnChange(func() { r.tell(source.cluster) }), g.Close},
+		undo: []func(){skew.OnChange(func() { r.notify(&r.changed, source.cluster) }), g.Close},
 	}
-	s.rotated = func(ctx context.Context) bool {
+	s.isRotated = func(ctx context.Context) bool {
 		now, err := r.read(ctx, source)
 		return err == nil && !bytes.Equal(now, content)
 	}
@@ -81,7 +80,7 @@ func (r *Registry) read(ctx context.Context, source source) ([]byte, error) {
 	return source.read(ctx, r.manager.GetAPIReader())
 }
 
-// connectTo asks whether the cluster is there and may be read, and sets up a cache of it.
+// connectTo checks that the cluster may be read, and sets up a cache of it.
 func (r *Registry) connectTo(ctx context.Context, s *session, key types.NamespacedName, config *rest.Config) error {
 	if err := s.guard.Probe(ctx); err != nil {
 		return err
@@ -95,7 +94,7 @@ func (r *Registry) connectTo(ctx context.Context, s *session, key types.Namespac
 		return err
 	}
 	s.connection.Client, s.connection.Live = remote.GetClient(), remote.GetAPIReader()
-	if err := r.allowed(ctx, s.connection.Live); err != nil {
+	if err := r.mayList(ctx, s.connection.Live); err != nil {
 		return err
 	}
 	if err := kube.IndexWorkload(ctx, remote.GetFieldIndexer()); err != nil {
@@ -110,8 +109,7 @@ func (r *Registry) connectTo(ctx context.Context, s *session, key types.Namespac
 	return r.equip(ctx, s, key, remote.GetCache(), eviction.QueueOptions{Dispatcher: s.dispatcher, Evictor: evictor.ForMachines()})
 }
 
-// cacheOptions are for a cache of the kinds that are read before it starts. Their objects
-// count before the cache has them.
+// cacheOptions returns the options of a cache whose objects count before it has them.
 func cacheOptions(g *guard.Guard) cache.Options {
 	options := kube.CacheOptions()
 	options.ReaderFailOnMissingInformer = true
@@ -134,24 +132,15 @@ func cacheOptions(g *guard.Guard) cache.Options {
 	return options
 }
 
-// allowed lists one object of every kind. The errors name all that the user of the
+// mayList lists one object of every kind. The error names all kinds that the user of the
 // kubeconfig may not list.
-func (r *Registry) allowed(ctx context.Context, live client.Reader) error {
-	kinds := kube.WorkloadKinds()
-	answers := make(chan error, len(kinds))
-	for _, object := range kinds {
-		go func() { answers <- r.listOne(ctx, live, object) }()
-	}
-	var forbidden, failed error
-	for range kinds {
-		if err := <-answers; apierrors.IsForbidden(err) {
-			forbidden = errors.Join(forbidden, err)
-		} else if err != nil {
-			failed = err
+func (r *Registry) mayList(ctx context.Context, live client.Reader) (forbidden error) {
+	for _, object := range kube.WorkloadKinds() {
+		err := r.listOne(ctx, live, object)
+		if err != nil && !apierrors.IsForbidden(err) {
+			return err
 		}
-	}
-	if failed != nil {
-		return failed
+		forbidden = errors.Join(forbidden, err)
 	}
 	return forbidden
 }
@@ -169,9 +158,9 @@ func (r *Registry) listOne(ctx context.Context, live client.Reader, object clien
 	return nil
 }
 
-// equip gives a session its evictions and informers of all kinds that Machines need.
+// equip adds evictions and informers of all kinds that Machines need to a session.
 func (r *Registry) equip(ctx context.Context, s *session, key types.NamespacedName, store cache.Cache, options eviction.QueueOptions) error {
-	options.Reader, options.Workers, options.News = s.connection.Client, r.options.Workers, r.tellNews
+	options.Reader, options.Workers, options.News = s.connection.Client, r.options.Workers, func(owner types.NamespacedName) { r.notify(&r.news, owner) }
 	s.connection.Evictions = eviction.NewQueue(options)
 	s.parts = append(s.parts, s.connection.Evictions.Start)
 	for _, object := range kube.WorkloadKinds() {
@@ -194,8 +183,8 @@ func (r *Registry) equip(ctx context.Context, s *session, key types.NamespacedNa
 	return nil
 }
 
-// handlers are what follows the objects of a kind: the memory and the dispatcher of another
-// cluster, and those who watch the kind.
+// handlers returns the handlers of a kind: the ledger and the dispatcher of a remote cluster, and
+// those of Watch.
 func (r *Registry) handlers(s *session, key types.NamespacedName, like client.Object) (all []func(old, now client.Object)) {
 	if s.guard != nil {
 		all = append(all, s.guard.Follow)
@@ -218,7 +207,7 @@ func (r *Registry) handlers(s *session, key types.NamespacedName, like client.Ob
 }
 
 func handler(all []func(old, now client.Object)) toolscache.ResourceEventHandlerFuncs {
-	tell := func(old, now any) {
+	changed := func(old, now any) {
 		if missed, ok := old.(toolscache.DeletedFinalStateUnknown); ok {
 			old = missed.Obj
 		}
@@ -229,6 +218,6 @@ func handler(all []func(old, now client.Object)) toolscache.ResourceEventHandler
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(now any) { tell(nil, now) }, UpdateFunc: tell, DeleteFunc: func(old any) { tell(old, nil) },
+		AddFunc: func(now any) { changed(nil, now) }, UpdateFunc: changed, DeleteFunc: func(old any) { changed(old, nil) },
 	}
 }

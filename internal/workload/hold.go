@@ -6,21 +6,19 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// HoldOff is for how long a cluster is left alone that has exceeded a bound; zero
-// if it has not.
+// HoldOff is the pause after a cluster has exceeded a bound; zero if it has not.
 type HoldOff struct {
-	// Count is how many times in a row it has.
+	// Count is how often in a row it has.
 	Count int32
-	// End is when it is connected again at the earliest.
+	// End is the earliest time of the next attempt.
 	End time.Time
 }
 
-// mostHolds is from where on the pauses do not get longer.
+// mostHolds is the count from which on pauses do not get longer.
 const mostHolds = 16
 
-// holdOf is what the status of a Cluster remembers. It is of the Cluster as it is
-// described there: one that was changed since is tried at once. Whoever else
-// writes the status cannot have it left alone for longer than we would.
+// holdOf returns the HoldOff in the status of a Cluster. A Cluster that was changed since is
+// tried at once. A forged status cannot cause a longer pause than we would.
 func holdOf(cluster *v1alpha1.Cluster, now time.Time, pace Pace) HoldOff {
 	hold := cluster.Status.HoldOff
 	if hold == nil || cluster.Status.ObservedGeneration != cluster.Generation {
@@ -33,7 +31,7 @@ func holdOf(cluster *v1alpha1.Cluster, now time.Time, pace Pace) HoldOff {
 	return HoldOff{Count: min(max(hold.BreachCount, 1), mostHolds), End: end}
 }
 
-// next is after one more breach.
+// next returns the HoldOff after one more breach.
 func (h HoldOff) next(now time.Time, pace Pace) HoldOff {
 	wait := pace.LongestHold
 	if h.Count < mostHolds {
@@ -43,6 +41,6 @@ func (h HoldOff) next(now time.Time, pace Pace) HoldOff {
 }
 
 func (h HoldOff) advice() string {
-	return " It is connected again at " + h.End.UTC().Format(time.RFC3339) +
-		" at the earliest; another Secret in spec.kubeconfigSecretRef is tried at once."
+	return " Will connect again at " + h.End.UTC().Format(time.RFC3339) +
+		"; another Secret in spec.kubeconfigSecretRef is tried at once."
 }

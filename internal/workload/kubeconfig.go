@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,10 +20,10 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// usualKey is the key of a Secret that is meant if none is named.
-const usualKey = "value"
+// defaultKey is the key of a Secret if none is specified.
+const defaultKey = "value"
 
-// source is where the kubeconfig of a Cluster is; without a Secret it needs none.
+// source identifies the kubeconfig of a Cluster; the local one has no secret.
 type source struct {
 	cluster     types.NamespacedName
 	uid         types.UID // of the Cluster: another one is another cluster
@@ -32,17 +33,12 @@ type source struct {
 func sourceOf(cluster *v1alpha1.Cluster) source {
 	s := source{cluster: client.ObjectKeyFromObject(cluster), uid: cluster.UID}
 	if ref := cluster.Spec.KubeconfigSecretRef; ref != nil {
-		s.secret, s.key = ref.Name, ref.Key
-		if s.key == "" {
-			s.key = usualKey
-		}
+		s.secret, s.key = ref.Name, cmp.Or(ref.Key, defaultKey)
 	}
 	return s
 }
 
-func (s source) remote() bool { return s.secret != "" }
-
-// config makes a config of what read returns.
+// config parses the result of read.
 func (s source) config(content []byte, allowed Allowances) (*rest.Config, error) {
 	config, err := parse(content, allowed)
 	if err != nil {
@@ -51,8 +47,8 @@ func (s source) config(content []byte, allowed Allowances) (*rest.Config, error)
 	return config, nil
 }
 
-// read gets the kubeconfig from the API server: Secrets are not cached. The right to
-// do so is bound by those who have Clusters, in the namespaces in which they have them.
+// read gets the kubeconfig from the API server: Secrets are not cached. Owners of Clusters bind
+// the right to do so in their namespaces.
 func (s source) read(ctx context.Context, live client.Reader) ([]byte, error) {
 	key := types.NamespacedName{Namespace: s.cluster.Namespace, Name: s.secret}
 	secret := &corev1.Secret{}
@@ -71,40 +67,66 @@ func (s source) read(ctx context.Context, live client.Reader) ([]byte, error) {
 	return content, nil
 }
 
-// parse makes a config of a kubeconfig. Whoever may write the Secret must not
-// thereby run commands or read files where the manager runs.
+// parse returns the config of a kubeconfig. Whoever may write the Secret must not thereby run
+// commands or read files where the manager runs.
 func parse(content []byte, allowed Allowances) (*rest.Config, error) {
 	kubeconfig, err := clientcmd.Load(content)
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig does not parse: %s", unquoted(err.Error()))
 	}
-	current := kubeconfig.CurrentContext
-	if current == "" {
-		return nil, errors.New("kubeconfig has no current-context")
-	}
-	at := kubeconfig.Contexts[current]
+	at := kubeconfig.Contexts[kubeconfig.CurrentContext]
 	if at == nil {
-		return nil, fmt.Errorf("kubeconfig has no context %q, which its current-context names", current)
+		return nil, fmt.Errorf("kubeconfig: current-context %q does not exist", kubeconfig.CurrentContext)
 	}
 	cluster, user := kubeconfig.Clusters[at.Cluster], kubeconfig.AuthInfos[at.AuthInfo]
-	if cluster == nil {
-		return nil, fmt.Errorf("kubeconfig has no cluster %q, which context %q names", at.Cluster, current)
+	if cluster == nil || user == nil {
+		return nil, fmt.Errorf("kubeconfig: cluster %q or user %q of the current-context does not exist", at.Cluster, at.AuthInfo)
 	}
-	if user == nil {
-		return nil, fmt.Errorf("kubeconfig has no user %q, which context %q names", at.AuthInfo, current)
-	}
-	if err := errors.Join(safeCluster(at.Cluster, cluster, allowed), safeUser(at.AuthInfo, user)); err != nil {
+	if err := refuseUnsafe(at, cluster, user, allowed); err != nil {
 		return nil, err
 	}
-	config, err := clientcmd.NewNonInteractiveClientConfig(*kubeconfig, current, &clientcmd.ConfigOverrides{}, nil).ClientConfig()
+	config, err := clientcmd.NewNonInteractiveClientConfig(*kubeconfig, kubeconfig.CurrentContext, &clientcmd.ConfigOverrides{}, nil).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig cannot be used: %s", unquoted(err.Error()))
 	}
 	return config, nil
 }
 
-// Allowances are fields of a kubeconfig that are refused unless they are in it.
-// Commands, plugins and files are always refused.
+// refuseUnsafe returns an error for each field that is not allowed.
+func refuseUnsafe(at *clientcmdapi.Context, cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo, allowed Allowances) error {
+	server, err := url.Parse(cluster.Server)
+	var refused []error
+	for _, check := range []struct {
+		fails             bool
+		field, of, reason string
+	}{
+		{err != nil || server.Host == "" || server.Scheme != "https", "server of cluster", at.Cluster, "must be an address that begins with https://"},
+		{err == nil && server.User != nil, "server of cluster", at.Cluster, "must not hold credentials"},
+		{cluster.CertificateAuthority != "", "certificate-authority of cluster", at.Cluster, "names a file; use certificate-authority-data"},
+		{
+			cluster.ProxyURL != "" && !allowed[ProxyURL], "proxy-url of cluster", at.Cluster,
+			"would bypass network policies; allow it with the manager's flag --allow-kubeconfig-fields=proxy-url",
+		},
+		{
+			cluster.InsecureSkipTLSVerify && !allowed[InsecureSkipTLSVerify], "insecure-skip-tls-verify of cluster", at.Cluster,
+			"would expose credentials to any server; use certificate-authority-data, or allow it with the manager's flag " +
+				"--allow-kubeconfig-fields=insecure-skip-tls-verify",
+		},
+		{user.Exec != nil, "exec of user", at.AuthInfo, "would run a command; use a token or a client certificate"},
+		{user.AuthProvider != nil, "auth-provider of user", at.AuthInfo, "is not supported; use a token or a client certificate"},
+		{user.TokenFile != "", "tokenFile of user", at.AuthInfo, "names a file; use token"},
+		{user.ClientCertificate != "", "client-certificate of user", at.AuthInfo, "names a file; use client-certificate-data"},
+		{user.ClientKey != "", "client-key of user", at.AuthInfo, "names a file; use client-key-data"},
+	} {
+		if check.fails {
+			refused = append(refused, fmt.Errorf("kubeconfig: %s %q %s", check.field, check.of, check.reason))
+		}
+	}
+	return errors.Join(refused...)
+}
+
+// Allowances holds fields of a kubeconfig that are refused otherwise. Commands, plugins and files
+// are always refused.
 type Allowances map[string]bool
 
 // Fields that can be allowed.
@@ -113,7 +135,7 @@ const (
 	InsecureSkipTLSVerify = "insecure-skip-tls-verify"
 )
 
-// ParseAllowances reads a list of fields that is separated by commas.
+// ParseAllowances parses a comma-separated list of fields.
 //
 // Errors: a field cannot be allowed.
 func ParseAllowances(list string) (Allowances, error) {
@@ -124,55 +146,14 @@ func ParseAllowances(list string) (Allowances, error) {
 			allowed[name] = true
 		case "":
 		default:
-			return nil, fmt.Errorf("%q cannot be allowed; what can be is %s and %s", name, ProxyURL, InsecureSkipTLSVerify)
+			return nil, fmt.Errorf("%q cannot be allowed, only %s and %s", name, ProxyURL, InsecureSkipTLSVerify)
 		}
 	}
 	return allowed, nil
 }
 
-// safeCluster refuses a cluster that has no address, names files, or is reached in
-// a way that is not allowed.
-func safeCluster(name string, cluster *clientcmdapi.Cluster, allowed Allowances) error {
-	switch server, err := url.Parse(cluster.Server); {
-	case err != nil || server.Host == "" || server.Scheme != "https":
-		return fmt.Errorf("kubeconfig: server of cluster %q is no address that begins with https://", name)
-	case server.User != nil:
-		return fmt.Errorf("kubeconfig: server of cluster %q must not hold credentials", name)
-	case cluster.CertificateAuthority != "":
-		return fmt.Errorf("kubeconfig: certificate-authority of cluster %q names a file; use certificate-authority-data", name)
-	case cluster.ProxyURL != "" && !allowed[ProxyURL]:
-		return fmt.Errorf("kubeconfig: proxy-url of cluster %q would lead us past the network's rules; "+
-			"allow it with --allow-kubeconfig-fields=proxy-url of the manager", name)
-	case cluster.InsecureSkipTLSVerify && !allowed[InsecureSkipTLSVerify]:
-		return fmt.Errorf("kubeconfig: insecure-skip-tls-verify of cluster %q would give its credentials to whoever answers; use "+
-			"certificate-authority-data, or allow it with --allow-kubeconfig-fields=insecure-skip-tls-verify of the manager", name)
-	}
-	return nil
-}
-
-// safeUser refuses credentials that come of commands or files.
-func safeUser(name string, user *clientcmdapi.AuthInfo) error {
-	var refused []error
-	for _, field := range []struct {
-		name   string
-		set    bool
-		advice string
-	}{
-		{"exec", user.Exec != nil, "would run a command; use a token or a client certificate"},
-		{"auth-provider", user.AuthProvider != nil, "is not supported; use a token or a client certificate"},
-		{"tokenFile", user.TokenFile != "", "names a file; use token"},
-		{"client-certificate", user.ClientCertificate != "", "names a file; use client-certificate-data"},
-		{"client-key", user.ClientKey != "", "names a file; use client-key-data"},
-	} {
-		if field.set {
-			refused = append(refused, fmt.Errorf("kubeconfig: %s of user %q %s", field.name, name, field.advice))
-		}
-	}
-	return errors.Join(refused...)
-}
-
-// quoted is what a parser quotes of the text that it does not understand.
+// quoted matches what a parser quotes of a text, which may be secret.
 var quoted = regexp.MustCompile("'[^']*'|\"[^\"]*\"|`[^`]*`")
 
-// unquoted leaves out of an error of a parser what may be secret.
+// unquoted removes quoted parts from the error of a parser.
 func unquoted(text string) string { return quoted.ReplaceAllString(text, "...") }

@@ -11,7 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/test/step/remote"
 )
 
-// refusals are kubeconfigs that are not taken, and what is said of them.
+// refusals holds kubeconfigs that are refused, with the error.
 var refusals = map[string]struct {
 	content func(*testing.T) []byte
 	want    string
@@ -30,27 +30,27 @@ var refusals = map[string]struct {
 	},
 	"no context": {
 		content: changed(func(c *clientcmdapi.Config) { c.CurrentContext = "" }),
-		want:    "kubeconfig has no current-context",
+		want:    `kubeconfig: current-context "" does not exist`,
 	},
 	"a context that does not exist": {
 		content: changed(func(c *clientcmdapi.Config) { c.CurrentContext = "west" }),
-		want:    `kubeconfig has no context "west", which its current-context names`,
+		want:    `kubeconfig: current-context "west" does not exist`,
 	},
 	"a cluster that does not exist": {
 		content: changed(func(c *clientcmdapi.Config) { c.Contexts["admin@east"].Cluster = "west" }),
-		want:    `kubeconfig has no cluster "west", which context "admin@east" names`,
+		want:    `kubeconfig: cluster "west" or user "admin" of the current-context does not exist`,
 	},
 	"a user who does not exist": {
 		content: changed(func(c *clientcmdapi.Config) { c.Contexts["admin@east"].AuthInfo = "guest" }),
-		want:    `kubeconfig has no user "guest", which context "admin@east" names`,
+		want:    `kubeconfig: cluster "east" or user "guest" of the current-context does not exist`,
 	},
 	"no server": {
 		content: changed(func(c *clientcmdapi.Config) { c.Clusters["east"].Server = "" }),
-		want:    `kubeconfig: server of cluster "east" is no address that begins with https://`,
+		want:    `kubeconfig: server of cluster "east" must be an address that begins with https://`,
 	},
 	"a server to which credentials would go in the clear": {
 		content: changed(func(c *clientcmdapi.Config) { c.Clusters["east"].Server = "http://east.example" }),
-		want:    `kubeconfig: server of cluster "east" is no address that begins with https://`,
+		want:    `kubeconfig: server of cluster "east" must be an address that begins with https://`,
 	},
 	"a server with credentials": {
 		content: changed(func(c *clientcmdapi.Config) {
@@ -89,13 +89,13 @@ kubeconfig: client-key of user "admin" names a file; use client-key-data`,
 	},
 	"a proxy": {
 		content: changed(func(c *clientcmdapi.Config) { c.Clusters["east"].ProxyURL = "http://me:" + remote.Token + "@10.0.0.1" }),
-		want: `kubeconfig: proxy-url of cluster "east" would lead us past the network's rules; ` +
-			`allow it with --allow-kubeconfig-fields=proxy-url of the manager`,
+		want: `kubeconfig: proxy-url of cluster "east" would bypass network policies; ` +
+			"allow it with the manager's flag --allow-kubeconfig-fields=proxy-url",
 	},
 	"a server that is not to be verified": {
 		content: changed(func(c *clientcmdapi.Config) { c.Clusters["east"].InsecureSkipTLSVerify = true }),
-		want: `kubeconfig: insecure-skip-tls-verify of cluster "east" would give its credentials to whoever answers; use ` +
-			`certificate-authority-data, or allow it with --allow-kubeconfig-fields=insecure-skip-tls-verify of the manager`,
+		want: `kubeconfig: insecure-skip-tls-verify of cluster "east" would expose credentials to any server; use ` +
+			"certificate-authority-data, or allow it with the manager's flag --allow-kubeconfig-fields=insecure-skip-tls-verify",
 	},
 	"a client certificate that is none": {
 		content: changed(func(c *clientcmdapi.Config) {
@@ -114,7 +114,7 @@ func changed(change func(*clientcmdapi.Config)) func(*testing.T) []byte {
 	return func(t *testing.T) []byte { return remote.Kubeconfig(t, change) }
 }
 
-func TestAKubeconfigThatIsRefused(t *testing.T) {
+func TestUnsafeKubeconfigIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, test := range refusals {
 		t.Run(name, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestAKubeconfigThatIsRefused(t *testing.T) {
 				_, err = guard.New(t.Context(), config, guard.Options{Ledger: guard.NewLedger(DefaultRemoteMemory, DefaultRemotesMemory)})
 			}
 			if err == nil {
-				t.Fatal("the kubeconfig is taken")
+				t.Fatal("the kubeconfig is accepted")
 			}
 			if diff := cmp.Diff(test.want, err.Error()); diff != "" {
 				t.Errorf("refusal (-want +got):\n%s", diff)
@@ -137,7 +137,7 @@ func TestAKubeconfigThatIsRefused(t *testing.T) {
 }
 
 // What belongs to other contexts is not used, so it does no harm.
-func TestAKubeconfigThatIsTaken(t *testing.T) {
+func TestSafeKubeconfigIsAccepted(t *testing.T) {
 	t.Parallel()
 	config, err := parse(remote.Kubeconfig(t, func(c *clientcmdapi.Config) {
 		c.AuthInfos["other"] = &clientcmdapi.AuthInfo{TokenFile: "/token"}

@@ -16,27 +16,26 @@ import (
 	"ebbtide.dev/ebbtide/internal/workload/guard"
 )
 
-// Pace is how long things take.
+// Pace holds the intervals and time limits of connections.
 type Pace struct {
-	// Probe is how often a cluster is asked whether it is there, Answer how long
-	// it may take to say so.
+	// Probe is the interval between probes of a cluster, Answer their time limit.
 	Probe, Answer time.Duration
-	// Message is how long a request may take, and one event of a watch.
+	// Message limits a request, and one event of a watch.
 	Message time.Duration
-	// Sync is how long it may take to read everything.
+	// Sync limits the first read of all objects.
 	Sync time.Duration
-	// Stale is for how long watches may fail while the cluster answers.
+	// Stale limits how long watches may fail while the cluster responds.
 	Stale time.Duration
-	// Idle is how long a connection is kept that nobody uses.
+	// Idle is how long an unused connection is kept.
 	Idle time.Duration
 	// Retry is between attempts to connect.
 	Retry wait.Backoff
-	// Hold is how long a cluster is left alone that has exceeded a bound, twice as
-	// long each time in a row, up to LongestHold.
+	// Hold is the pause after a cluster has exceeded a bound. It doubles each time in a row, up
+	// to LongestHold.
 	Hold, LongestHold time.Duration
 }
 
-// UsualPace is that of managers.
+// UsualPace returns the Pace of managers.
 func UsualPace() Pace {
 	return Pace{
 		Probe: 10 * time.Second, Answer: 5 * time.Second, Message: 30 * time.Second,
@@ -46,12 +45,15 @@ func UsualPace() Pace {
 	}
 }
 
+// connected is the state of a cluster that can be used.
+var connected = State{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReachable, Message: "The cluster is responding."}
+
 // link connects to one cluster again and again until it is ended.
 type link struct {
 	registry *Registry
 	logger   logr.Logger
 	open     func(context.Context) (*session, error)
-	// started and cancel are the registry's, under its lock.
+	// started and cancel are guarded by the lock of the registry.
 	started bool
 	cancel  context.CancelFunc
 
@@ -60,7 +62,7 @@ type link struct {
 	connection *Connection
 }
 
-// newLink connects when the hold-off is over.
+// newLink returns a link that connects when the hold-off is over.
 func newLink(r *Registry, cluster types.NamespacedName, hold HoldOff, open func(context.Context) (*session, error)) *link {
 	l := &link{
 		registry: r, logger: log.Log.WithValues("Cluster", cluster), open: open, cancel: func() {},
@@ -75,25 +77,26 @@ func newLink(r *Registry, cluster types.NamespacedName, hold HoldOff, open func(
 
 // run returns when the context has ended.
 func (l *link) run(ctx context.Context) {
-	hold := l.seen().HoldOff
+	pace, clock := l.registry.pace, l.registry.clock
+	hold := l.current().HoldOff
 	if hold != (HoldOff{}) {
-		l.registry.tellOf(l)
+		l.registry.changedLink(l)
 	}
-	l.pause(ctx, hold.End.Sub(l.registry.clock.Now()))
-	retry := l.registry.pace.Retry
+	l.pause(ctx, hold.End.Sub(clock.Now()))
+	retry := pace.Retry
 	for ctx.Err() == nil {
-		began := l.registry.clock.Now()
+		began := clock.Now()
 		err := l.attempt(ctx)
-		if l.seen().Status == metav1.ConditionTrue {
-			retry = l.registry.pace.Retry
+		if l.current().Status == metav1.ConditionTrue {
+			retry = pace.Retry
 		}
-		now := l.registry.clock.Now()
-		if now.Sub(began) > l.registry.pace.LongestHold {
+		now := clock.Now()
+		if now.Sub(began) > pace.LongestHold {
 			hold = HoldOff{}
 		}
 		wait := retry.Step()
 		if guard.IsBreach(err) {
-			hold = hold.next(now, l.registry.pace)
+			hold = hold.next(now, pace)
 			wait = hold.End.Sub(now)
 		}
 		if ctx.Err() == nil {
@@ -103,7 +106,7 @@ func (l *link) run(ctx context.Context) {
 	}
 }
 
-// lost is the state of a cluster that cannot be used.
+// lost returns the state of a cluster that cannot be used.
 func lost(err error, hold HoldOff) State {
 	if !guard.IsBreach(err) {
 		return State{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnreachable, Message: err.Error()}
@@ -134,25 +137,18 @@ func (l *link) attempt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// What was watched may take a while to end. Nobody waits for that.
-	defer l.registry.running.Go(s.close)
-	defer cancel()
 	return s.run(own, l)
 }
 
-// progress says which kinds the first connection still reads.
-func (l *link) progress(kinds string) {
-	if state := l.seen(); state.Reason == v1alpha1.ReasonConnecting && kinds != "" {
-		state.Message = "reading " + kinds
+// progress reports the kind for which the first connection waits.
+func (l *link) progress(kind string) {
+	if state := l.current(); state.Reason == v1alpha1.ReasonConnecting {
+		state.Message = "reading " + kind
 		l.become(state, nil)
 	}
 }
 
-func (l *link) connected(connection *Connection) {
-	l.become(State{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReachable, Message: "The cluster answers."}, connection)
-}
-
-// become takes a state on; only the link's own goroutine does that.
+// become sets the state. It is called by one goroutine at a time.
 func (l *link) become(state State, connection *Connection) {
 	state.Since = l.registry.clock.Now()
 	l.mu.Lock()
@@ -166,18 +162,18 @@ func (l *link) become(state State, connection *Connection) {
 		return
 	}
 	if state.Reason != before.Reason {
-		l.logger.Info("The connection to a cluster has changed", "reason", state.Reason, "message", state.Message)
+		l.logger.Info("Changed the state of a connection", "reason", state.Reason, "message", state.Message)
 	}
-	l.registry.tellOf(l)
+	l.registry.changedLink(l)
 }
 
-func (l *link) seen() State {
+func (l *link) current() State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.state
 }
 
-// use returns the connection, or why the Cluster that asks has none.
+// use returns the connection, or the reason why the Cluster has none.
 func (l *link) use(cluster types.NamespacedName) (*Connection, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -21,29 +21,27 @@ import (
 	"ebbtide.dev/ebbtide/internal/workload/guard"
 )
 
-// Why there is no connection, to be found with errors.Is.
+// Errors of Use, to be found with errors.Is.
 var (
-	// ErrConnecting: the connection is being made for the first time.
+	// ErrConnecting means that the connection is being made for the first time.
 	ErrConnecting = errors.New("not connected yet")
-	// ErrUnreachable: the cluster does not answer or its kubeconfig cannot be used.
+	// ErrUnreachable means that the cluster does not respond or its kubeconfig cannot be used.
 	ErrUnreachable = errors.New("unreachable")
 )
 
 const (
-	// DefaultRemoteMemory is how many bytes of memory one remote cluster may take by
-	// default: enough for 100,000 pods.
+	// DefaultRemoteMemory is enough for a remote cluster with 100,000 pods.
 	DefaultRemoteMemory = 256 << 20
-	// DefaultRemotesMemory is how many bytes all remote clusters may take by default: one
-	// of the largest while it is read, or a few hundred of a thousand pods.
+	// DefaultRemotesMemory is enough for one of the largest remote clusters while it is read,
+	// or for a few hundred with a thousand pods.
 	DefaultRemotesMemory = 1 << 30
 )
 
-// Local is what handlers of Watch get as the cluster that Ebbtide runs in. All
-// Clusters without a kubeconfig share its connection.
+// Local is the Identity of the cluster that Ebbtide runs in. All Clusters without a kubeconfig
+// share its connection.
 var Local types.NamespacedName
 
-// Identity is what handlers of Watch get as the cluster that a Cluster stands
-// for: Local, or the key of the Cluster.
+// Identity returns the cluster that a Cluster stands for: Local, or the key of the Cluster.
 func Identity(cluster *v1alpha1.Cluster) types.NamespacedName {
 	if cluster.Spec.KubeconfigSecretRef == nil {
 		return Local
@@ -51,29 +49,27 @@ func Identity(cluster *v1alpha1.Cluster) types.NamespacedName {
 	return client.ObjectKeyFromObject(cluster)
 }
 
-// Connection is how a cluster is read and written. It is to be asked for anew
-// whenever something is done: it fails for good when the cluster is lost.
+// Connection reads and writes a cluster. Call Use again before each use: a Connection fails for
+// good when the cluster is lost.
 type Connection struct {
-	// Client reads kube.WorkloadKinds from a cache that is filled and never waits.
-	// Except in the cluster that Ebbtide runs in it may be behind our own writes,
-	// and knows no other kinds.
+	// Client reads kube.WorkloadKinds from a cache that is filled and never waits. The cache of
+	// a remote cluster may be behind our own writes, and has no other kinds.
 	Client client.Client
 	// Live reads from the API server.
 	Live client.Reader
-	// Now is what time it is there, and why that is not believed.
+	// Now is the API server's clock.
 	Now kube.Now
 	// Evictions evicts the cluster's pods. It is empty after a reconnection.
 	Evictions *eviction.Queue
 }
 
-// State is whether a cluster can be used, in the form of a condition.
+// State is the condition of a cluster: whether it can be used.
 type State struct {
 	Status  metav1.ConditionStatus
 	Reason  string
 	Message string
-	// Since is when the reason began to hold; now if nobody uses the cluster.
-	Since time.Time
-	// HoldOff is for how long the cluster is left alone.
+	// Since is when the reason began to hold; now for an unused cluster.
+	Since   time.Time
 	HoldOff HoldOff
 }
 
@@ -81,28 +77,26 @@ type State struct {
 type Options struct {
 	// Workers is how many pods of one cluster are evicted at the same time.
 	Workers int
-	// Dispatcher is that of the cluster that Ebbtide runs in. Others have their own.
+	// Dispatcher is that of the local cluster. Others have their own.
 	Dispatcher *eviction.Dispatcher
-	// RemoteMemory is how many bytes of memory one remote cluster may take, as far as
-	// that is counted; what all Clusters of a namespace may take, and how many objects
-	// they may have, follows from that. Defaults to DefaultRemoteMemory.
+	// RemoteMemory bounds the counted bytes of one remote cluster, and thereby those of all
+	// Clusters of a namespace. Defaults to DefaultRemoteMemory.
 	RemoteMemory int64
-	// RemotesMemory is how many bytes all remote clusters of all namespaces may take
-	// together, as far as that is counted. Defaults to DefaultRemotesMemory.
+	// RemotesMemory bounds those of all remote clusters. Defaults to DefaultRemotesMemory.
 	RemotesMemory int64
-	// Skew knows what time it is in the cluster that Ebbtide runs in.
+	// Skew is the clock of the local API server.
 	Skew *kube.Skew
-	// Fence holds back what is written to remote clusters; it may be nil.
+	// Fence delays writes to remote clusters; it may be nil.
 	Fence *kube.Fence
-	// Allowed is what a kubeconfig may have that is refused otherwise.
+	// Allowed are the fields of kubeconfigs that are not refused.
 	Allowed Allowances
-	// Pace is how long things take. Defaults to UsualPace.
+	// Pace defaults to UsualPace.
 	Pace *Pace
-	// Clock is what that is measured by. Defaults to the clock of this machine.
+	// Clock defaults to the clock of this machine.
 	Clock clock.WithTickerAndDelayedExecution
 }
 
-// Registry keeps the connections of the manager that leads.
+// Registry keeps the connections of the leading manager.
 type Registry struct {
 	clock   clock.WithTickerAndDelayedExecution
 	pace    Pace
@@ -116,30 +110,29 @@ type Registry struct {
 	changed []func(cluster types.NamespacedName)
 	news    []func(owner types.NamespacedName)
 	members map[types.NamespacedName]*member
-	here    *link // the connection that Clusters without a kubeconfig share
+	local   *link // shared by all Clusters without a kubeconfig
 	launch  func(*link)
 	running sync.WaitGroup
 }
 
-// watch is what follows the objects of a kind in every cluster.
+// watch handles changes of a kind in every cluster.
 type watch struct {
 	kind   client.Object
 	handle func(cluster types.NamespacedName, old, now client.Object)
 }
 
-// member is a Cluster that is in use, or was a while ago.
+// member is a Cluster that is in use, or was recently.
 type member struct {
 	source source
 	users  map[types.NamespacedName]bool
 	link   *link
-	// idle forgets the member; nil while it has users.
-	idle clock.Timer
+	idle   clock.Timer // forgets the member; nil while it has users
 }
 
-// NewRegistry has the manager run a Registry. The manager's cache has
-// kube.CacheOptions, kube.IndexFields and kube.IndexMachines.
+// NewRegistry adds a Registry to a manager, whose cache has kube.CacheOptions, kube.IndexFields
+// and kube.IndexMachines.
 //
-// Errors: the manager does not take it.
+// Errors: the manager refuses it.
 func NewRegistry(mgr manager.Manager, options Options) (*Registry, error) {
 	kinds, err := guard.NewKinds(mgr.GetScheme())
 	if err != nil {
@@ -156,53 +149,54 @@ func NewRegistry(mgr manager.Manager, options Options) (*Registry, error) {
 	if options.Pace != nil {
 		r.pace = *options.Pace
 	}
-	r.here = newLink(r, Local, HoldOff{}, r.connectLocal)
+	r.local = newLink(r, Local, HoldOff{}, r.connectLocal)
 	if err := mgr.Add(r); err != nil {
 		return nil, fmt.Errorf("add the registry of clusters: %w", err)
 	}
 	return r, nil
 }
 
-// NeedLeaderElection is true: only the leader works on Machines.
+// NeedLeaderElection returns true: only the leader works on Machines.
 func (r *Registry) NeedLeaderElection() bool { return true }
 
-// Watch calls handle for every change of a kind of kube.WorkloadKinds in every
-// connected cluster; old is nil for an object that is new and now for one that
-// is gone. What went while a cluster was unreachable is not told: OnChange says
-// that it is back. Call it before the first Use. Handle must not block.
+// Watch calls handle for every change of a kind of kube.WorkloadKinds in every connected
+// cluster; old is nil for a new object, now for a deleted one. Deletions while a cluster was
+// unreachable are not reported: OnChange reports that it is back. Call it before the first Use.
+// Handle must not block.
 func (r *Registry) Watch(kind client.Object, handle func(cluster types.NamespacedName, old, now client.Object)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.watches = append(r.watches, watch{kind, handle})
 }
 
-// OnChange calls handle when the State of a Cluster that is in use has changed.
-// Handle must not block.
+// OnChange calls handle when the State of a Cluster that is in use has changed. Handle must not
+// block.
 func (r *Registry) OnChange(handle func(cluster types.NamespacedName)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.changed = append(r.changed, handle)
 }
 
-// OnNews calls handle when the answers of an owner of evictions have changed.
-// Handle must not block.
+// OnNews calls handle when the evictions of an owner have changed. Handle must not block.
 func (r *Registry) OnNews(handle func(owner types.NamespacedName)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.news = append(r.news, handle)
 }
 
-// Start connects what is used until the context ends, and returns when all
-// connections have ended.
+// Start keeps the connections until the context ends, and returns when all have ended.
 func (r *Registry) Start(ctx context.Context) error {
 	r.mu.Lock()
 	r.launch = func(l *link) {
+		if l.started {
+			return
+		}
 		own, cancel := context.WithCancel(ctx)
 		l.started, l.cancel = true, cancel
 		r.running.Go(func() { l.run(own) })
 	}
 	for _, m := range r.members {
-		r.begin(m.link)
+		r.launch(m.link)
 	}
 	r.mu.Unlock()
 
@@ -214,10 +208,9 @@ func (r *Registry) Start(ctx context.Context) error {
 	return nil
 }
 
-// Use returns the connection to a Cluster for a user, who has it until Release.
-// It never blocks: while there is no connection the error says why, and
-// OnChange tells when that has changed. Call it again at any time; a Cluster
-// whose kubeconfig is another one now is connected anew.
+// Use returns the connection to a Cluster for a user, until Release. It never blocks: while
+// there is no connection the error holds the reason, and OnChange reports when that changes. A
+// Cluster with another kubeconfig is connected again.
 //
 // Errors: ErrConnecting, ErrUnreachable.
 func (r *Registry) Use(cluster *v1alpha1.Cluster, user types.NamespacedName) (*Connection, error) {
@@ -233,8 +226,8 @@ func (r *Registry) Use(cluster *v1alpha1.Cluster, user types.NamespacedName) (*C
 	return m.link.use(key)
 }
 
-// member finds the Cluster's, and connects it if that is not so already. What its
-// status remembers of an earlier connection is of none that we had since.
+// member returns the member of a Cluster, and connects it if its source is new. A hold-off
+// from the status applies to the first connection only.
 func (r *Registry) member(key types.NamespacedName, source source, hold HoldOff) *member {
 	m := r.members[key]
 	if m == nil {
@@ -248,29 +241,23 @@ func (r *Registry) member(key types.NamespacedName, source source, hold HoldOff)
 		hold = HoldOff{}
 	}
 	r.leave(m)
-	m.source, m.link = source, r.here
-	if source.remote() {
+	m.source, m.link = source, r.local
+	if source.secret != "" {
 		m.link = newLink(r, source.cluster, hold, func(ctx context.Context) (*session, error) { return r.connectRemote(ctx, source) })
 	}
-	r.begin(m.link)
+	r.launch(m.link)
 	return m
 }
 
-func (r *Registry) begin(l *link) {
-	if !l.started {
-		r.launch(l)
-	}
-}
-
-// leave ends the connection of a member, unless others may share it.
+// leave ends the connection of a member, unless it is shared.
 func (r *Registry) leave(m *member) {
-	if m.link != nil && m.link != r.here {
+	if m.link != nil && m.link != r.local {
 		m.link.cancel()
 	}
 }
 
-// Release says that a user needs a Cluster no more. When that was the last one
-// the connection ends after a while.
+// Release ends the use of a Cluster by a user. After the last one the connection is kept for
+// Pace.Idle.
 func (r *Registry) Release(cluster, user types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -284,7 +271,7 @@ func (r *Registry) Release(cluster, user types.NamespacedName) {
 	}
 }
 
-// forget ends what is not in use.
+// forget ends the connection of an unused member.
 func (r *Registry) forget(cluster types.NamespacedName, m *member) {
 	r.mu.Lock()
 	unused := r.members[cluster] == m && len(m.users) == 0
@@ -294,7 +281,7 @@ func (r *Registry) forget(cluster types.NamespacedName, m *member) {
 	}
 	r.mu.Unlock()
 	if unused {
-		r.tell(cluster)
+		r.notify(&r.changed, cluster)
 	}
 }
 
@@ -303,15 +290,15 @@ func (r *Registry) State(cluster types.NamespacedName) State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if m := r.members[cluster]; m != nil {
-		return m.link.seen()
+		return m.link.current()
 	}
 	return State{
 		Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotInUse, Message: "No Machine needs the cluster.", Since: r.clock.Now(),
 	}
 }
 
-// tellOf tells of every Cluster that a connection serves.
-func (r *Registry) tellOf(l *link) {
+// changedLink reports the change of every Cluster that uses a link.
+func (r *Registry) changedLink(l *link) {
 	var served []types.NamespacedName
 	r.mu.Lock()
 	for key, m := range r.members {
@@ -321,15 +308,11 @@ func (r *Registry) tellOf(l *link) {
 	}
 	r.mu.Unlock()
 	for _, cluster := range served {
-		r.tell(cluster)
+		r.notify(&r.changed, cluster)
 	}
 }
 
-func (r *Registry) tell(cluster types.NamespacedName) { r.call(&r.changed, cluster) }
-
-func (r *Registry) tellNews(owner types.NamespacedName) { r.call(&r.news, owner) }
-
-func (r *Registry) call(handles *[]func(types.NamespacedName), key types.NamespacedName) {
+func (r *Registry) notify(handles *[]func(types.NamespacedName), key types.NamespacedName) {
 	r.mu.Lock()
 	all := slices.Clone(*handles)
 	r.mu.Unlock()

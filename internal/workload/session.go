@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -20,23 +20,23 @@ import (
 // never pauses that long between two attempts.
 const calm = 2 * time.Minute
 
+// errRotated ends a session, so that the next one reads the new kubeconfig.
+var errRotated = errors.New("the kubeconfig has changed since the cluster refused a request")
+
 // session is one connection from its first informer to its end.
 type session struct {
 	connection *Connection
-	// guard is the way to a remote cluster; nil for the one that Ebbtide runs in.
-	guard *guard.Guard
-	// dispatcher is that of a remote cluster, which is told of its disruption budgets here;
-	// nil for the one that Ebbtide runs in.
+	// guard and dispatcher are those of a remote cluster, nil for the local one.
+	guard      *guard.Guard
 	dispatcher *eviction.Dispatcher
-	// rotated reports whether the cluster has another kubeconfig by now.
-	rotated func(context.Context) bool
-	kinds   []kind
-	// parts run until their context ends, among them the cache.
+	// isRotated reports whether the Secret has another kubeconfig by now.
+	isRotated func(context.Context) bool
+	kinds     []kind
+	// parts run until their context ends, among them the cache of a remote cluster.
 	parts []func(context.Context) error
-	// undo gives back what the session holds.
-	undo    []func()
-	running sync.WaitGroup
-	// failing is since when watches have failed, failed when one last did.
+	// undo frees what the session uses.
+	undo []func()
+	// failing is when watches began to fail, failed when one last did.
 	failing, failed time.Time
 }
 
@@ -46,80 +46,95 @@ type kind struct {
 	informer cache.Informer
 }
 
-// run returns when the context has ended or the cluster is lost.
+// run returns when the context has ended or the cluster is lost, and all parts have ended.
 func (s *session) run(ctx context.Context, l *link) error {
-	ended := make(chan error, len(s.parts))
+	group, own := errgroup.WithContext(ctx)
 	for _, part := range s.parts {
-		s.running.Go(func() { ended <- part(ctx) })
+		group.Go(func() error { return part(own) })
 	}
-	synced := make(chan struct{})
-	s.running.Go(func() {
-		if s.sync(ctx) {
-			close(synced)
-		}
+	group.Go(func() error { return s.read(own, l) })
+	group.Go(func() error {
+		defer s.close()
+		return s.watchOver(own, l)
 	})
-	l.progress(s.missing())
-	err := s.watchOver(ctx, l, ended, synced)
+	err := group.Wait()
 	if err != nil && s.guard != nil && ctx.Err() == nil {
 		err = s.guard.Describe(err)
 	}
 	return err
 }
 
-func (s *session) watchOver(ctx context.Context, l *link, ended <-chan error, synced <-chan struct{}) (err error) {
-	pace, clock := l.registry.pace, l.registry.clock
-	probes := clock.NewTicker(pace.Probe)
-	defer probes.Stop()
-	late := clock.NewTimer(pace.Sync)
-	defer late.Stop()
-	var broken <-chan error
-	if s.guard != nil {
-		broken = s.guard.Broken
+func (s *session) close() {
+	for _, undo := range s.undo {
+		undo()
 	}
+}
+
+// read waits until every kind is read, and then makes the connection available.
+func (s *session) read(ctx context.Context, l *link) error {
+	late := l.registry.clock.NewTimer(l.registry.pace.Sync)
+	defer late.Stop()
+	for _, k := range s.kinds {
+		l.progress(k.name)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-late.C():
+			return fmt.Errorf("could not read %s within %s", s.missing(), l.registry.pace.Sync)
+		case <-k.informer.HasSyncedChecker().Done():
+		}
+	}
+	l.become(connected, s.connection)
+	return nil
+}
+
+// missing returns the kinds that are not read yet.
+func (s *session) missing() string {
+	var names []string
+	for _, k := range s.kinds {
+		if !toolscache.IsDone(k.informer.HasSyncedChecker()) {
+			names = append(names, k.name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// watchOver returns when a remote cluster is lost.
+func (s *session) watchOver(ctx context.Context, l *link) (err error) {
+	if s.guard == nil {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	probes := l.registry.clock.NewTicker(l.registry.pace.Probe)
+	defer probes.Stop()
 	for err == nil {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case err = <-ended:
-			err = fmt.Errorf("a part of the connection has ended: %w", err)
-		case <-late.C():
-			if missing := s.missing(); missing != "" {
-				err = fmt.Errorf("could not read %s within %s", missing, pace.Sync)
-			}
-		case <-synced:
-			synced = nil
-			l.connected(s.connection)
-		case err = <-broken:
-			err = s.recheck(ctx, l, err)
+		case broken := <-s.guard.Broken:
+			err = s.recheck(ctx, l, broken)
 		case <-probes.C():
 			err = s.probe(ctx)
-			l.progress(s.missing())
 		}
 	}
 	return err
 }
 
-// errRotated ends a session, so that the next one reads the other kubeconfig.
-var errRotated = errors.New("the kubeconfig has changed since the cluster refused a request")
-
-// probe asks the cluster whether it is there. After a refusal it looks for another
-// kubeconfig: watches go on by the old one for minutes.
+// probe returns an error unless the cluster responds. After a refusal it checks for a new
+// kubeconfig: watches continue with the old one for minutes.
 func (s *session) probe(ctx context.Context) error {
-	if s.guard == nil {
-		return nil
-	}
 	if err := s.guard.Probe(ctx); err != nil {
 		return err
 	}
-	if s.guard.Refused() && s.rotated(ctx) {
+	if s.guard.Refused() && s.isRotated(ctx) {
 		return errRotated
 	}
 	return nil
 }
 
-// recheck is what follows from the error of a watch. It tries again by itself,
-// which is enough unless it is not allowed to, the cluster is lost, or that does
-// not help: nothing but these errors tells that what is read gets old.
+// recheck decides about the error of a watch. The watch retries, which suffices unless it is
+// not allowed to, the cluster is lost, or the errors go on: only they show that the cache is
+// outdated.
 func (s *session) recheck(ctx context.Context, l *link, err error) error {
 	if guard.IsBreach(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 		return err
@@ -133,35 +148,4 @@ func (s *session) recheck(ctx context.Context, l *link, err error) error {
 		return fmt.Errorf("watches have failed for %s: %w", stale, err)
 	}
 	return s.probe(ctx)
-}
-
-// sync waits until everything is read; false if the context ends before.
-func (s *session) sync(ctx context.Context) bool {
-	for _, k := range s.kinds {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-k.informer.HasSyncedChecker().Done():
-		}
-	}
-	return true
-}
-
-// missing are the kinds that are not read yet.
-func (s *session) missing() string {
-	var names []string
-	for _, k := range s.kinds {
-		if !toolscache.IsDone(k.informer.HasSyncedChecker()) {
-			names = append(names, k.name)
-		}
-	}
-	return strings.Join(names, ", ")
-}
-
-// close returns when everything has ended whose context has ended.
-func (s *session) close() {
-	for _, undo := range s.undo {
-		undo()
-	}
-	s.running.Wait()
 }

@@ -72,9 +72,9 @@ func TestLongAHostileClusterHoldsUpOnlyItsMachine(t *testing.T) {
 	w.deleteMachines(stuck, free)
 
 	good.awaitNothingOf(free)
-	says := []string{"connect to " + bomb.URL + ": the cluster sends ", " larger than ", "It is connected again at "}
+	says := []string{"connect to " + bomb.URL + ": the cluster sends ", " larger than ", "Will connect again at "}
 	bad.awaitReachable("False", v1alpha1.ReasonLimitExceeded, says...)
-	bad.awaitStuck(stuck, "It is connected again at ")
+	bad.awaitStuck(stuck, "Will connect again at ")
 	bad.awaitPod("web", "still running", running)
 	await(w, "a hold-off in its status that has just begun", &v1alpha1.Cluster{}, bad.name, func(c *v1alpha1.Cluster) bool {
 		return c.Status.HoldOff != nil && time.Until(c.Status.HoldOff.EndTime.Time) > 40*time.Second
@@ -84,7 +84,7 @@ func TestLongAHostileClusterHoldsUpOnlyItsMachine(t *testing.T) {
 	w.manager.Kill(t)
 	w.manager.Start(t)
 
-	bad.awaitReachable("False", v1alpha1.ReasonLimitExceeded, "The cluster has exceeded a bound. It is connected again at ")
+	bad.awaitReachable("False", v1alpha1.ReasonLimitExceeded, "The cluster has exceeded a bound. Will connect again at ")
 	if got := bomb.sent.Load(); got != sent {
 		t.Errorf("the manager has read %d more answers after its restart, want none", got-sent)
 	}

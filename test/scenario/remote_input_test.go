@@ -103,7 +103,7 @@ func (w *world) otherServer() badInput {
 	}))
 	w.t.Cleanup(server.Close)
 	r.store(r.leadingTo(server.URL, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
-	return badInput{r, "connect to " + server.URL + ": what answers is not a Kubernetes API server"}
+	return badInput{r, "connect to " + server.URL + ": the server is not a Kubernetes API server"}
 }
 
 // kubeconfig is the administrator's, changed.

@@ -74,7 +74,7 @@ var attacks = map[string]threat{
 			_, _ = io.WriteString(zip, strings.Repeat(",{}", 600_000)+"]}")
 			_ = zip.Close()
 		}),
-		"the cluster does not send pods in protobuf, in which they were asked for",
+		"the cluster does not send pods in protobuf, in which they were requested",
 	},
 	"a response that does not end": {
 		listsOnly(func(answer http.ResponseWriter, _ *http.Request) {
@@ -88,7 +88,7 @@ var attacks = map[string]threat{
 			answer.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(answer, `{"kind":"PodList","apiVersion":"v1","items":[{}`+strings.Repeat(",{}", 600_000)+"]}")
 		}),
-		"the cluster does not send pods in protobuf, in which they were asked for",
+		"the cluster does not send pods in protobuf, in which they were requested",
 	},
 	"two bytes for each pod": {
 		listsOnly(func(answer http.ResponseWriter, _ *http.Request) {
@@ -113,7 +113,7 @@ var attacks = map[string]threat{
 			pod := append(binary.AppendUvarint(nil, (1<<32+2)<<3|2), 0)
 			_, _ = answer.Write(remote.Encoded("PodList", bytes.Repeat(pod, 600_000)))
 		}),
-		"the cluster sends what is no Kubernetes object",
+		"the cluster sends data that is not a Kubernetes object",
 	},
 	"pages without end": {
 		listsOnly(func(answer http.ResponseWriter, r *http.Request) {
@@ -148,7 +148,7 @@ var attacks = map[string]threat{
 			_, _ = io.WriteString(answer, `{"type":"ADDED","object":"`)
 			endlessly(answer, []byte(strings.Repeat("x", 1<<20)))
 		},
-		"the cluster does not send pods in protobuf, in which they were asked for",
+		"the cluster does not send pods in protobuf, in which they were requested",
 	},
 	"pods without end": {
 		func(answer http.ResponseWriter, _ *http.Request) {
@@ -224,7 +224,7 @@ var attacks = map[string]threat{
 			node := remote.Marshalled(&metav1.WatchEvent{Type: "ADDED", Object: apiruntime.RawExtension{Raw: remote.Encoded("Node", nil)}})
 			_, _ = answer.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(node))), node...))
 		},
-		"the cluster sends something else than the pods that it was asked for",
+		"the cluster sends something else than the requested pods",
 	},
 	"an event that drips": {
 		func(answer http.ResponseWriter, r *http.Request) {
@@ -288,7 +288,7 @@ func isAttacked(t *testing.T, name string, test threat) {
 		state = w.awaitReason(t, bad, v1alpha1.ReasonLimitExceeded)
 	})
 
-	if want := "connect to " + server.URL + ": " + test.want + ". It is connected again at "; !strings.HasPrefix(state.Message, want) {
+	if want := "connect to " + server.URL + ": " + test.want + ". Will connect again at "; !strings.HasPrefix(state.Message, want) {
 		t.Errorf("state says %q, want %q", state.Message, want)
 	}
 	if grown > mayGrow {

@@ -121,7 +121,7 @@ var unusable = map[string]struct {
 	},
 	"it is a web page": {
 		answers(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>Welcome!</html>") }),
-		"what answers is not a Kubernetes API server",
+		"the server is not a Kubernetes API server",
 	},
 	"it sends us elsewhere": {
 		answers(func(w http.ResponseWriter, r *http.Request) {

@@ -22,7 +22,7 @@ type says workload.State
 func (s says) State(types.NamespacedName) workload.State { return workload.State(s) }
 
 var answers = says{
-	Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReachable, Message: "The cluster answers.",
+	Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReachable, Message: "The cluster is responding.",
 	Since: time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC),
 }
 
@@ -85,7 +85,7 @@ func TestANewClusterIsHeldAndDescribed(t *testing.T) {
 	got := w.stored()
 	want := v1alpha1.ClusterStatus{ObservedGeneration: 2, Conditions: []metav1.Condition{{
 		Type: v1alpha1.ConditionReachable, Status: metav1.ConditionTrue, ObservedGeneration: 2,
-		Reason: v1alpha1.ReasonReachable, Message: "The cluster answers.", LastTransitionTime: metav1.NewTime(answers.Since.Local()),
+		Reason: v1alpha1.ReasonReachable, Message: "The cluster is responding.", LastTransitionTime: metav1.NewTime(answers.Since.Local()),
 	}}}
 	if diff := cmp.Diff(want, got.Status); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)

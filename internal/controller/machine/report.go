@@ -3,6 +3,7 @@ package machine
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/lifecycle"
 	"ebbtide.dev/ebbtide/internal/kube"
-	"ebbtide.dev/ebbtide/internal/workload/guard"
 )
 
 // statusInterval is the minimal time between two status writes that only change messages.
@@ -55,12 +56,21 @@ func fit(before []metav1.Condition, decision *lifecycle.Decision) {
 	for i := range now {
 		old := apimeta.FindStatusCondition(before, now[i].Type)
 		if old == nil || old.Message != now[i].Message {
-			now[i].Message = guard.Printable(now[i].Message, longestMessage)
+			now[i].Message = printable(now[i].Message)
 		}
 	}
 	for i := range decision.Events {
-		decision.Events[i].Message = guard.Printable(decision.Events[i].Message, longestMessage)
+		decision.Events[i].Message = printable(decision.Events[i].Message)
 	}
+}
+
+// printable returns the beginning of a text without control characters other than line breaks.
+func printable(text string) string {
+	lines := strings.Split(excerpt.Of(text, longestMessage), "\n")
+	for i := range lines {
+		lines[i] = excerpt.Line(lines[i], longestMessage)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // writeStatus writes a changed status and then publishes its events.

@@ -20,11 +20,11 @@ func TestWhatAMachineSaysCanBeShownAndStored(t *testing.T) {
 		before, now, want string
 	}{
 		"plain":                       {now: "Pod shop/web is left.", want: "Pod shop/web is left."},
-		"an escape of terminals":      {now: "Pod \x1b[2Jweb\u202e is left.", want: "Pod  [2Jweb  is left."},
-		"no text":                     {now: "Pod \xff", want: "Pod ?"},
-		"more than can be stored":     {now: strings.Repeat("ä", 20_000), want: strings.Repeat("ä", 4096) + "..."},
+		"an escape of terminals":      {now: "Pod \x1b[2Jweb\u202e is left.", want: "Pod [2Jweb is left."},
+		"no text":                     {now: "Pod \xff", want: "Pod"},
+		"more than can be stored":     {now: strings.Repeat("ä", 20_000), want: strings.Repeat("ä", 4094) + "…"},
 		"what is there already":       {before: "\x1b[2J", now: "\x1b[2J", want: "\x1b[2J"},
-		"another than what was there": {before: "one", now: "\x1b[2J", want: " [2J"},
+		"another than what was there": {before: "one", now: "\x1b[2J", want: "[2J"},
 		"a list of pods":              {now: "Pods:\n* shop/web", want: "Pods:\n* shop/web"},
 	}
 	for name, test := range tests {

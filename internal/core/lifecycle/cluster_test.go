@@ -19,7 +19,7 @@ func clusterSnapshot(change func(*ClusterSnapshot)) ClusterSnapshot {
 			Namespace: "shop", Name: "east", Generation: 3, Finalizers: []string{v1alpha1.ClusterFinalizer},
 		}},
 		Reachable: metav1.Condition{
-			Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReachable, Message: "The cluster answers.", LastTransitionTime: clusterBegan,
+			Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReachable, Message: "The cluster is responding.", LastTransitionTime: clusterBegan,
 		},
 	}
 	change(&s)
@@ -79,7 +79,7 @@ func TestWhoHoldsACluster(t *testing.T) {
 			}
 			want := []metav1.Condition{{
 				Type: v1alpha1.ConditionReachable, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReachable,
-				Message: "The cluster answers.", LastTransitionTime: clusterBegan, ObservedGeneration: 3,
+				Message: "The cluster is responding.", LastTransitionTime: clusterBegan, ObservedGeneration: 3,
 			}}
 			if test.deleting {
 				deleting := &d.Status.Conditions[len(d.Status.Conditions)-1]

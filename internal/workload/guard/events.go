@@ -12,44 +12,44 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// eventRate is how many events a second are taken of a watch; more wait. Each eventBytes
-// of an event count as one.
+// eventRate is how many events of a watch are read per second. Each eventBytes of an event
+// count as one.
 const eventRate, eventBytes = 5000, 16 << 10
 
-// events is the body of a watch: frames of four bytes that say how long an event is, and
-// the event. A frame is handed on when it is complete and checked.
+// events is the body of a watch: frames of four bytes with the length of an event, and the
+// event. A frame is returned when it is complete and checked.
 type events struct {
+	exchange
 	guard   *Guard
-	call    exchange
 	body    io.ReadCloser
 	limiter *rate.Limiter
-	// ready is what of a frame was not handed on yet, release gives back its memory.
+	// ready is the rest of a frame that was not read yet, release frees its memory.
 	ready   []byte
 	release func()
 }
 
-// watch has a watch checked event by event. Its cache has got its list.
-func (g *Guard) watch(c exchange, response *http.Response) error {
-	g.forget(c.request.URL.Path + " " + c.request.URL.Query().Get("fieldSelector"))
-	if err := g.protobuf(c, response); err != nil {
+// watch checks a watch event by event. Its cache has its list.
+func (g *Guard) watch(e exchange, response *http.Response) error {
+	g.forget(e.list())
+	if err := protobufOnly(e, response); err != nil {
 		return errors.Join(err, response.Body.Close())
 	}
-	response.Body = &events{guard: g, call: c, body: response.Body, limiter: rate.NewLimiter(eventRate, eventRate), release: func() {}}
+	response.Body = &events{exchange: e, guard: g, body: response.Body, limiter: rate.NewLimiter(eventRate, eventRate), release: func() {}}
 	return nil
 }
 
 // Close ends the watch.
 func (e *events) Close() error {
-	e.call.cancel(nil)
+	e.cancel(nil)
 	return e.body.Close()
 }
 
-// Read hands on events that were checked.
+// Read returns checked events.
 func (e *events) Read(into []byte) (int, error) {
 	if len(e.ready) == 0 {
-		e.release() // The last event was decoded, or its reader would not ask for another.
+		e.release() // The last event was decoded, or its reader would not read on.
 		if err := e.next(); err != nil {
-			if errors.Is(context.Cause(e.call.ctx), errLate) {
+			if errors.Is(context.Cause(e.ctx), errLate) {
 				err = breaks("an event took longer than %s", e.guard.options.Message)
 			}
 			if breachIn(err) != nil {
@@ -74,11 +74,11 @@ func (e *events) next() error {
 	if err != nil {
 		return err
 	}
-	if err := e.limiter.WaitN(e.call.ctx, 1+len(frame)/eventBytes); err != nil {
+	if err := e.limiter.WaitN(e.ctx, 1+len(frame)/eventBytes); err != nil {
 		return io.EOF
 	}
-	if e.release, err = e.guard.decode(e.call, event, weight); err != nil {
-		e.release = func() {}
+	e.release, err = e.guard.account.decode(e.ctx, weight+copies*int64(len(event)), e.guard.options.Message)
+	if err != nil {
 		return err
 	}
 	e.ready = append(binary.BigEndian.AppendUint32(nil, uint32(len(event))), event...)
@@ -91,14 +91,14 @@ func (e *events) frame() ([]byte, error) {
 	if _, err := io.ReadFull(e.body, head[:1]); err != nil {
 		return nil, err
 	}
-	late := time.AfterFunc(e.guard.options.Message, func() { e.call.cancel(errLate) })
+	late := time.AfterFunc(e.guard.options.Message, func() { e.cancel(errLate) })
 	defer late.Stop()
 	if _, err := io.ReadFull(e.body, head[1:]); err != nil {
 		return nil, err
 	}
 	length := int64(binary.BigEndian.Uint32(head[:]))
 	if length > messageBytes {
-		return nil, breaks("the cluster sends an event of %s that is larger than %s", e.call.Resource, size(messageBytes))
+		return nil, breaks("the cluster sends an event of %s that is larger than %s", e.Resource, size(messageBytes))
 	}
 	frame, err := e.guard.receive(io.LimitReader(e.body, length))
 	if err == nil && int64(len(frame)) < length {
@@ -107,13 +107,13 @@ func (e *events) frame() ([]byte, error) {
 	return frame, err
 }
 
-// check returns an event as it is handed on, and how much memory it takes.
+// check returns an event as clients get it, and how much memory it takes.
 func (e *events) check(frame []byte) (event []byte, weight int64, err error) {
-	var said metav1.WatchEvent
-	if said.Unmarshal(frame) != nil {
+	var raw metav1.WatchEvent
+	if raw.Unmarshal(frame) != nil {
 		return nil, 0, errMalformed
 	}
-	weight, object, err := e.guard.weigh(e.call.Resource, said.Object.Raw, 2*messageBytes)
+	weight, object, err := e.guard.weigh(e.Resource, raw.Object.Raw, 2*messageBytes)
 	if err != nil || object.Kind != "Status" {
 		return frame, weight, err
 	}
@@ -121,9 +121,9 @@ func (e *events) check(frame []byte) (event []byte, weight int64, err error) {
 	if status.Unmarshal(object.Raw) != nil {
 		return nil, 0, errMalformed
 	}
-	if said.Object.Raw, err = encode(e.guard.secrets.clean(status)); err != nil {
+	if raw.Object.Raw, err = encode(e.guard.secrets.clean(status)); err != nil {
 		return nil, 0, err
 	}
-	event, err = said.Marshal()
+	event, err = raw.Marshal()
 	return event, weight, err
 }

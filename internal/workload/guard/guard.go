@@ -20,36 +20,33 @@ import (
 )
 
 const (
-	// responseBytes, objectBytes and errorBytes are how large a response, an object or an
-	// event, and anything else may be, decodedBytes what a response takes when it is decoded.
+	// Bounds of a list, of an object or event, of anything else, and of a decoded list.
 	responseBytes, messageBytes, errorBytes, decodedBytes = 8 << 20, 4 << 20, 64 << 10, 32 << 20
-	// headerBytes is how large the headers of a response may be.
+	// headerBytes is the bound of the headers of a response.
 	headerBytes = 64 << 10
-	// pageObjects is how many objects of a list are requested at a time. A page counts as
-	// pageBytes at least, so that a list of empty pages comes to an end.
+	// pageObjects is the largest page of a list that is requested. A page counts as at least
+	// pageBytes, so that a list of empty pages comes to an end.
 	pageObjects, pageBytes = 100, 64 << 10
 	// buffers and copies are how often the bytes of a message are in memory while it is
 	// received and while it is decoded.
 	buffers, copies = 2, 5
-	// connections is how many network connections a cluster may have. A connection and a
-	// request keep so many bytes that are not read yet.
+	// A cluster has at most so many network connections. A connection and a request buffer so
+	// many bytes.
 	connections, connectionBuffer, streamBuffer = 32, 1 << 20, 128 << 10
 )
 
-// Options are what a Guard needs to know.
+// Options configures a Guard.
 type Options struct {
-	// Ledger counts what clusters take, by the namespaces of their Clusters.
+	// Ledger counts the memory of clusters, by the namespaces of their Clusters.
 	Ledger    *Ledger
 	Namespace string
 	Kinds     Kinds
-	// Answer is how long a cluster may take to say that it is there, Message how long a
-	// request may take, and one event of a watch.
+	// Answer bounds a probe, Message a request and one event of a watch.
 	Answer, Message time.Duration
 }
 
-// Guard is how all requests get to a remote cluster.
+// Guard sends all requests to a remote cluster.
 type Guard struct {
-	// Client is the client that is guarded.
 	Client *http.Client
 	// Broken receives errors that may end the connection.
 	Broken chan error
@@ -64,11 +61,11 @@ type Guard struct {
 	refused   atomic.Bool
 
 	mu sync.Mutex
-	// lists are the bytes of lists that are not complete.
+	// lists are the bytes of incomplete lists.
 	lists map[string]int64
 }
 
-// New connects to nothing yet. When the context ends, nothing is connected any more.
+// New returns a Guard that has no connection yet, and opens none after the context has ended.
 //
 // Errors: the config is invalid.
 func New(ctx context.Context, config *rest.Config, options Options) (*Guard, error) {
@@ -90,7 +87,7 @@ func New(ctx context.Context, config *rest.Config, options Options) (*Guard, err
 	})
 	g.transport = utilnet.SetTransportDefaults(&http.Transport{
 		Proxy: config.Proxy, TLSClientConfig: trust, DialContext: g.dialer.DialContext,
-		DisableCompression:     true, // What is compressed can become a thousand times as large.
+		DisableCompression:     true, // Compressed data can grow a thousandfold.
 		MaxResponseHeaderBytes: headerBytes, MaxConnsPerHost: connections,
 		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: streamBuffer, MaxReceiveBufferPerConnection: connectionBuffer},
 	})
@@ -115,7 +112,7 @@ func (g *Guard) Report(err error) {
 	}
 }
 
-// Refused reports whether the cluster has refused anything to the user of the kubeconfig.
+// Refused reports whether the cluster has refused a request to the user of the kubeconfig.
 func (g *Guard) Refused() bool { return g.refused.Load() }
 
 // Keep counts an object of a cache, once. It is called before the cache has the object.
@@ -142,20 +139,21 @@ func (g *Guard) Close() {
 	g.account.close()
 }
 
-// Describe returns what went wrong with the cluster, without anything secret.
+// Describe returns an error that names the server and holds no secret.
 func (g *Guard) Describe(err error) error {
-	if found := g.breach.Load(); found != nil {
-		err = found
-	}
 	server := url.URL{Scheme: g.server.Scheme, Host: g.server.Host}
-	if found := breachIn(err); found != nil {
+	found := breachIn(err)
+	if first := g.breach.Load(); first != nil {
+		found = first
+	}
+	if found != nil {
 		return fmt.Errorf("connect to %s: %w", server.String(), &breach{g.secrets.line(found.text)})
 	}
 	return fmt.Errorf("connect to %s: %w", server.String(), g.secrets.describe(err))
 }
 
-// Probe asks the API server whether it is ready. A user who may not ask that still gets an
-// answer of an API server that knows the user.
+// Probe returns an error unless the API server is ready. A user who may not read that still
+// gets an answer of an API server that knows the user.
 func (g *Guard) Probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, g.options.Answer)
 	defer cancel()
@@ -179,7 +177,7 @@ func (g *Guard) Probe(ctx context.Context) error {
 	case response.StatusCode != http.StatusOK:
 		return fmt.Errorf("the API server is not ready: %s", response.Status)
 	case !bytes.Equal(body, []byte("ok")):
-		return errors.New("what answers is not a Kubernetes API server")
+		return errors.New("the server is not a Kubernetes API server")
 	}
 	return nil
 }

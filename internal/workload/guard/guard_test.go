@@ -77,7 +77,8 @@ func (g *Guard) counts(t *testing.T, when string, least, most int64) {
 		l := g.account.ledger
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return fmt.Sprintf("%d bytes", l.taken), l.taken >= least && l.taken <= most
+		taken := l.taken - l.cluster/smallShare
+		return fmt.Sprintf("%d bytes", taken), taken >= least && taken <= most
 	})
 }
 
@@ -105,7 +106,6 @@ func TestListCountsUntilItsCacheHasIt(t *testing.T) {
 	g.counts(t, "after two pages", 4*large, 10*large)
 	page("limit=1")
 	g.counts(t, "after a new beginning", 2*large, 5*large)
-	g.idle(t, "when pages are read")
 	watch := g.get(t.Context(), t, "watch=1")
 	g.counts(t, "when it is watched", 0, 0)
 	_ = watch.Close()

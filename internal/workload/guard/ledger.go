@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// objectBytes and perByte are what an object takes in a cache: its maps and its place
-	// in the indexes, and so many bytes for each that it has in protobuf.
+	// objectBytes and perByte are the memory of an object in a cache: its maps and index
+	// entries, and so many bytes for each that it has in protobuf.
 	objectBytes, perByte = 2 << 10, 3
-	// namespaceShare is how many Clusters of a namespace may take all that one may.
+	// namespaceShare is how many Clusters of a namespace may use their whole bound.
 	namespaceShare = 4
-	// decodeShare is the part of all memory that is for messages while they are decoded,
-	// littleShare the part that clusters decode in without a wait, each an equal part of it.
-	decodeShare, littleShare = 4, 16
+	// decodeShare is the part of all memory in which messages are decoded, smallShare the part
+	// of a cluster's memory in which it decodes without waiting for others.
+	decodeShare, smallShare = 4, 1024
 )
 
 // Ledger counts the memory that remote clusters take. It is safe for concurrent use.
@@ -46,18 +46,16 @@ func NewLedger(cluster, total int64) *Ledger {
 
 // account counts what one connection takes.
 type account struct {
-	ledger    *Ledger
-	namespace string
-	// disconnect ends the connection.
+	ledger     *Ledger
+	namespace  string
 	disconnect func(error)
-	// large admits one message at a time that exceeds the cluster's part of littleShare.
-	large *semaphore.Weighted
+	small      *semaphore.Weighted
 
-	// cached and passing are the bytes of objects in caches, and of messages and lists
-	// that are incomplete. little are those that are decoded without a wait.
-	cached, passing, little int64
-	objects                 map[cachedObject]int64
-	closed                  bool
+	// cached and passing are the bytes of objects in caches, and of small, messages and
+	// incomplete lists.
+	cached, passing int64
+	objects         map[cachedObject]int64
+	closed          bool
 }
 
 // cachedObject identifies an object in a cache.
@@ -66,13 +64,19 @@ type cachedObject struct {
 	types.NamespacedName
 }
 
+func keyOf(object client.Object) cachedObject {
+	return cachedObject{reflect.TypeOf(object), client.ObjectKeyFromObject(object)}
+}
+
+// open returns the account of a new connection, which disconnect ends.
 func (l *Ledger) open(namespace string, disconnect func(error)) *account {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a := &account{
-		ledger: l, namespace: namespace, disconnect: disconnect, large: semaphore.NewWeighted(1),
-		objects: map[cachedObject]int64{},
+		ledger: l, namespace: namespace, disconnect: disconnect,
+		small: semaphore.NewWeighted(l.cluster / smallShare), objects: map[cachedObject]int64{},
 	}
+	a.count(0, l.cluster/smallShare)
 	l.accounts[a] = true
 	return a
 }
@@ -100,7 +104,7 @@ func (a *account) count(cached, passing int64) {
 	}
 }
 
-// take counts bytes of messages and lists that are incomplete; fewer are given back.
+// take counts bytes of messages and of incomplete lists; negative ones are given back.
 //
 // Errors: a breach.
 func (a *account) take(bytes int64) error {
@@ -122,7 +126,7 @@ func (a *account) keep(object client.Object) error {
 	if a.closed {
 		return nil
 	}
-	key := cachedObject{reflect.TypeOf(object), client.ObjectKeyFromObject(object)}
+	key := keyOf(object)
 	before := a.objects[key]
 	a.objects[key] = size
 	return a.add(size-before, 0)
@@ -132,13 +136,13 @@ func (a *account) keep(object client.Object) error {
 func (a *account) drop(object client.Object) {
 	a.ledger.mu.Lock()
 	defer a.ledger.mu.Unlock()
-	key := cachedObject{reflect.TypeOf(object), client.ObjectKeyFromObject(object)}
+	key := keyOf(object)
 	_ = a.add(-a.objects[key], 0)
 	delete(a.objects, key)
 }
 
 // add counts, and compares with the bounds. Where clusters exceed a bound that they share,
-// the largest one is disconnected, whichever asked last: no cluster can keep others out.
+// the largest one is disconnected, whichever grew last: no cluster can keep others out.
 func (a *account) add(cached, passing int64) error {
 	l := a.ledger
 	if a.closed {
@@ -154,24 +158,24 @@ func (a *account) add(cached, passing int64) error {
 		return breaks("the cluster has responses and lists of more than %s under way, twice the bound of one Cluster (--remote-cluster-memory)", size(2*l.cluster))
 	}
 	for l.namespaces[a.namespace] > namespaceShare*l.cluster {
-		why := breaks("the Clusters of namespace %s have together more than %s, the bound of a namespace (%d times --remote-cluster-memory), and this one has the most",
+		why := breaks("the Clusters of namespace %s have together more than %s, the bound of a namespace (%d times --remote-cluster-memory), and this one is the largest",
 			a.namespace, size(namespaceShare*l.cluster), namespaceShare)
-		if l.relieve(a.namespace, a, why) {
+		if l.disconnectLargest(a.namespace, a, why) {
 			return why
 		}
 	}
 	for l.taken > l.total-l.total/decodeShare {
-		why := breaks("all Clusters have together more than %s, the bound of the manager (--remote-clusters-memory), and this one has the most in the namespace that has the most",
+		why := breaks("all Clusters have together more than %s, the bound of the manager (--remote-clusters-memory), and this one is the largest of the largest namespace",
 			size(l.total))
-		if l.relieve(l.largest(a.namespace), a, why) {
+		if l.disconnectLargest(l.largestNamespace(a.namespace), a, why) {
 			return why
 		}
 	}
 	return nil
 }
 
-// largest returns the namespace that takes the most.
-func (l *Ledger) largest(most string) string {
+// largestNamespace returns the namespace that takes the most; most wins a draw.
+func (l *Ledger) largestNamespace(most string) string {
 	for name, bytes := range l.namespaces {
 		if bytes > l.namespaces[most] {
 			most = name
@@ -180,69 +184,46 @@ func (l *Ledger) largest(most string) string {
 	return most
 }
 
-// relieve disconnects the cluster that takes the most in a namespace, and returns whether
-// that is the one that asks. It does not wait for the end of the connection.
-func (l *Ledger) relieve(namespace string, asker *account, why error) (own bool) {
+// disconnectLargest disconnects the cluster that takes the most in a namespace, and reports
+// whether that is the given one. It does not wait for the end of the connection.
+func (l *Ledger) disconnectLargest(namespace string, own *account, why error) bool {
 	var victim *account
 	for a := range l.accounts {
 		switch {
 		case a.namespace != namespace:
-		case victim == nil, a.size() > victim.size(), a == asker && a.size() == victim.size():
+		case victim == nil, a.size() > victim.size(), a == own && a.size() == victim.size():
 			victim = a
 		}
 	}
 	victim.leave()
-	if victim != asker {
+	if victim != own {
 		go victim.disconnect(why) // It closes connections, which count here.
 	}
-	return victim == asker
+	return victim == own
 }
 
 func (a *account) size() int64 { return a.cached + a.passing }
 
-// decode waits for a while until a message may be decoded that takes so many bytes, which
-// count until the returned function is called or the context ends. A cluster that decodes
-// little does not wait for others; of larger messages each decodes one at a time.
+// decode waits until a message that takes so many bytes may be decoded. They count until the
+// returned function is called or the context ends. Small messages do not wait.
 //
 // Errors: there is no memory, or the context has ended.
 func (a *account) decode(ctx context.Context, bytes int64, patience time.Duration) (release func(), err error) {
-	if a.fits(bytes) {
-		return until(ctx, func() { a.fits(-bytes) }), nil
-	}
-	waiting, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	all, needed := a.ledger.decoding, min(bytes, a.ledger.total/decodeShare)
-	if err = a.large.Acquire(waiting, 1); err == nil {
-		if err = all.Acquire(waiting, needed); err != nil {
-			a.large.Release(1)
+	from := a.small
+	if !from.TryAcquire(bytes) {
+		from, bytes = a.ledger.decoding, min(bytes, a.ledger.total/decodeShare)
+		waiting, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		switch err := from.Acquire(waiting, bytes); {
+		case err != nil && ctx.Err() != nil:
+			return func() {}, context.Cause(ctx)
+		case err != nil:
+			return func() {}, fmt.Errorf("no memory to read a message of %s within %s", size(bytes), patience)
 		}
 	}
-	switch {
-	case ctx.Err() != nil && err != nil:
-		return nil, context.Cause(ctx)
-	case err != nil:
-		return nil, fmt.Errorf("no memory to read a response of %s within %s", size(bytes), patience)
-	}
-	return until(ctx, func() { all.Release(needed); a.large.Release(1) }), nil
-}
-
-// fits counts bytes if they fit into the cluster's part of littleShare.
-func (a *account) fits(bytes int64) bool {
-	l := a.ledger
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if bytes > 0 && !a.closed && a.little+bytes > l.total/littleShare/int64(len(l.accounts)) {
-		return false
-	}
-	a.little += bytes
-	return true
-}
-
-// until calls a function once: when the context ends, or when the returned one is called.
-func until(ctx context.Context, release func()) func() {
-	once := sync.OnceFunc(release)
+	once := sync.OnceFunc(func() { from.Release(bytes) })
 	stop := context.AfterFunc(ctx, once)
-	return func() { stop(); once() }
+	return func() { stop(); once() }, nil
 }
 
 // breach is a bound that a cluster has exceeded. Nothing more is read of the cluster.

@@ -45,7 +45,7 @@ func TestClusterThatExceedsItsOwnBoundIsDisconnected(t *testing.T) {
 	t.Parallel()
 	l := NewLedger(3*objectBytes, 1<<30)
 	lists, _ := connect(l, "shop")
-	fits(t, lists.take(6*objectBytes))
+	fits(t, lists.take(6*objectBytes-3*objectBytes/smallShare))
 	exceeds(t, lists.take(1), "--remote-cluster-memory")
 	objects, _ := connect(l, "shop")
 	fits(t, objects.keep(remote.Pod(1)), objects.keep(remote.Pod(2)))
@@ -101,7 +101,7 @@ func TestNothingCountsAfterTheConnection(t *testing.T) {
 	}
 }
 
-// A cache counts an object before it has it, and tells of its change much later.
+// A cache counts an object before it has it, and hears of its change much later.
 func TestObjectsThatComeAndGoCountOnce(t *testing.T) {
 	t.Parallel()
 	a, _ := connect(NewLedger(1<<20, 1<<30), "shop")
@@ -123,11 +123,11 @@ func TestObjectsThatComeAndGoCountOnce(t *testing.T) {
 	}
 }
 
-// Large messages wait for each other; a cluster that takes little waits for nobody.
+// Large messages wait for each other; a cluster that decodes little waits for no other.
 func TestClusterThatDecodesLittleDoesNotWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := NewLedger(1<<20, 6400)
+		l := NewLedger(100*smallShare, 6400)
 		decode := func(a *account, bytes int64) (release func(), answer chan error) {
 			answer = make(chan error, 1)
 			ctx, cancel := context.WithCancel(t.Context())
@@ -140,7 +140,7 @@ func TestClusterThatDecodesLittleDoesNotWait(t *testing.T) {
 		}
 		hungry, _ := connect(l, "one")
 		more, _ := connect(l, "two")
-		small, _ := connect(l, "three")
+		modest, _ := connect(l, "three")
 		release, first := decode(hungry, 1<<20)
 		fits(t, <-first)
 		_, second := decode(hungry, 1000)
@@ -148,16 +148,16 @@ func TestClusterThatDecodesLittleDoesNotWait(t *testing.T) {
 		stays(t, "a second message of a cluster", second)
 		stays(t, "a large message of another cluster", third)
 
-		_, little := decode(small, 100)
+		_, little := decode(modest, 100)
 		fits(t, <-little)
 
 		release()
 		synctest.Wait()
-		fits(t, <-third)
-		stays(t, "a second message of a cluster, while another one takes 1000 of 1600", second)
+		fits(t, <-second)
+		stays(t, "a large message, while another one takes 1000 of 1600", third)
 		time.Sleep(time.Minute)
-		if err := <-second; err == nil || IsBreach(err) {
-			t.Errorf("who waited a minute is answered %v, want an error for which nobody is disconnected", err)
+		if err := <-third; err == nil || IsBreach(err) {
+			t.Errorf("after a minute: %v, want an error that is no breach", err)
 		}
 	})
 }

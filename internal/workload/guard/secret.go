@@ -8,19 +8,16 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"unicode"
 
 	"k8s.io/client-go/rest"
+
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
-// longest is how many bytes of what a cluster says are shown.
-const longest = 500
+// longest is how many bytes of a text of a cluster are shown, longestText how many are read.
+const longest, longestText = 500, 64 << 10
 
-// longestText is how many are looked at.
-const longestText = 64 << 10
-
-// secrets are what must not get into a message, not even when a cluster sends
-// it back.
+// secrets must not get into a message, not even when a cluster sends them back.
 type secrets []string
 
 func secretsOf(config *rest.Config) secrets {
@@ -37,49 +34,25 @@ func secretsOf(config *rest.Config) secrets {
 	return all
 }
 
-// describe makes the error of a request one line that says the same whenever the
-// same goes wrong, without secrets.
+// describe returns the error of a request in one line without secrets, which is the same
+// whenever the same goes wrong.
 func (s secrets) describe(err error) error { return errors.New(s.line(reason(err))) }
 
-// line makes a text one line that may be shown: without secrets, without characters
-// that do something to who reads it, and not too long.
+// line returns a text in one printable line without secrets.
 func (s secrets) line(text string) string {
-	if len(text) > longestText {
-		text = text[:longestText]
-	}
-	text = strings.ToValidUTF8(text, "?")
+	text = strings.ToValidUTF8(text[:min(len(text), longestText)], "?")
 	for _, secret := range s {
 		if secret != "" {
 			text = strings.ReplaceAll(text, secret, "(secret)")
 		}
 	}
-	return Printable(strings.Join(strings.Fields(strings.Map(visible, text)), " "), longest)
+	return excerpt.Line(text, longest)
 }
 
-// Printable makes a text one that may be shown: without characters that do something
-// to who reads it, but for the ends of lines, and cut behind so many bytes.
-func Printable(text string, longest int) string {
-	if len(text) > longest {
-		text = strings.ToValidUTF8(text[:longest], "") + "..."
-	}
-	lines := strings.Split(strings.ToValidUTF8(text, "?"), "\n")
-	for i := range lines {
-		lines[i] = strings.Map(visible, lines[i])
-	}
-	return strings.Join(lines, "\n")
-}
+// Line returns a text in one printable line.
+func Line(text string) string { return secrets{}.line(text) }
 
-// visible replaces what cannot be seen, such as escape sequences of terminals and
-// marks that turn the direction of a text, by a space.
-func visible(r rune) rune {
-	if unicode.IsPrint(r) {
-		return r
-	}
-	return ' '
-}
-
-// reason leaves out of an error what differs from request to request, such as
-// the port that it came from.
+// reason leaves out of an error what differs between requests, such as the local port.
 func reason(err error) string {
 	var timeout net.Error
 	var lookup *net.DNSError
@@ -97,6 +70,3 @@ func reason(err error) string {
 	}
 	return err.Error()
 }
-
-// Line makes a text one line that may be shown.
-func Line(text string) string { return secrets{}.line(text) }

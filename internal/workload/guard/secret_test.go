@@ -16,7 +16,7 @@ import (
 	"ebbtide.dev/ebbtide/test/step/remote"
 )
 
-func TestAMessageHoldsNoSecretAndNothingThatChanges(t *testing.T) {
+func TestDescribedErrorIsStableAndHoldsNoSecret(t *testing.T) {
 	t.Parallel()
 	proxy := &url.URL{Scheme: "http", Host: "proxy.example", User: url.UserPassword("me", "proxy-password")}
 	secrets := secretsOf(&rest.Config{
@@ -36,7 +36,7 @@ func TestAMessageHoldsNoSecretAndNothingThatChanges(t *testing.T) {
 			}},
 			"connect: connection refused",
 		},
-		"a name that nobody knows": {
+		"an unknown name": {
 			&net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "east.example", Server: "10.0.0.10:53", IsNotFound: true}},
 			"no such host: east.example",
 		},
@@ -46,8 +46,8 @@ func TestAMessageHoldsNoSecretAndNothingThatChanges(t *testing.T) {
 		"secrets that come back": {
 			errors.New(remote.Token + ", s3cret,\n YWRtaW46czNjcmV0 and proxy-password"), "(secret), (secret), (secret) and (secret)",
 		},
-		"much to tell": {errors.New(strings.Repeat("x", 2*longest)), strings.Repeat("x", longest) + "..."},
-		"no text":      {errors.New("\xff"), "?"},
+		"a long text": {errors.New(strings.Repeat("x", 2*longest)), strings.Repeat("x", longest-3) + "…"},
+		"no text":     {errors.New("\xff"), "?"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

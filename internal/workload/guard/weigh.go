@@ -13,22 +13,20 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// scale adds up what a message takes when it is decoded, before it is: two bytes can become
-// a kilobyte. It also refuses what is dangerous to decode or to show.
+// scale adds up the memory of a message before it is decoded: two bytes can become a kilobyte.
+// It also refuses what is dangerous to decode or to show.
 type scale struct {
-	// left is how many bytes of memory there may still be.
-	left int64
+	left int64 // bytes of memory
 }
 
 var (
-	errMalformed = breaks("the cluster sends what is no Kubernetes object")
+	errMalformed = breaks("the cluster sends data that is not a Kubernetes object")
 	errTooLarge  = errors.New("it takes too much memory")
 )
 
-// longestName and longestNumber are how long names and quantities may be.
+// longestName and longestNumber bound names and quantities.
 const longestName, longestNumber = 1024, 64
 
-// field is a field of a type.
 type field struct {
 	of   reflect.Type
 	name string
@@ -123,13 +121,13 @@ func (s *scale) field(at field, data []byte) error {
 	return nil
 }
 
-// fitNumber reports whether a quantity is parsed in no time: 1e-1000000000 takes minutes.
+// fitNumber reports whether a quantity is parsed quickly: 1e-1000000000 takes minutes.
 func fitNumber(number string) bool {
 	_, exponent, _ := strings.Cut(strings.ToLower(number), "e")
 	return len(number) <= longestNumber && len(strings.TrimLeft(exponent, "+-0")) <= 2
 }
 
-// shown are the fields that messages quote.
+// shown holds the fields that messages quote.
 var shown = map[string]bool{
 	"name": true, "namespace": true, "nodeName": true, "providerID": true, "uid": true, "volumeName": true,
 	"claimName": true, "persistentVolumeName": true, "attacher": true, "driver": true, "volumeHandle": true, "kind": true,
