@@ -136,26 +136,21 @@ func cacheOptions(g *guard.Guard) cache.Options {
 // kubeconfig may not list.
 func (r *Registry) mayList(ctx context.Context, live client.Reader) (forbidden error) {
 	for _, object := range kube.WorkloadKinds() {
-		err := r.listOne(ctx, live, object)
-		if err != nil && !apierrors.IsForbidden(err) {
-			return err
+		gvk, err := apiutil.GVKForObject(object, r.manager.GetScheme())
+		if err != nil {
+			return fmt.Errorf("name %T: %w", object, err)
 		}
-		forbidden = errors.Join(forbidden, err)
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(gvk)
+		err = live.List(ctx, list, client.Limit(1))
+		switch {
+		case apierrors.IsForbidden(err):
+			forbidden = errors.Join(forbidden, fmt.Errorf("list %s: %w", gvk.Kind, err))
+		case err != nil:
+			return fmt.Errorf("list %s: %w", gvk.Kind, err)
+		}
 	}
 	return forbidden
-}
-
-func (r *Registry) listOne(ctx context.Context, live client.Reader, object client.Object) error {
-	gvk, err := apiutil.GVKForObject(object, r.manager.GetScheme())
-	if err != nil {
-		return fmt.Errorf("name %T: %w", object, err)
-	}
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(gvk)
-	if err := live.List(ctx, list, client.Limit(1)); err != nil {
-		return fmt.Errorf("list %s: %w", gvk.Kind, err)
-	}
-	return nil
 }
 
 // equip adds evictions and informers of all kinds that Machines need to a session.

@@ -14,8 +14,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// Find reads an object and reports whether it exists. Only the API server is believed that
-// it does not.
+// Find reads an object and reports whether it exists. If the cache has none, the API server decides.
 func (c *Connection) Find(ctx context.Context, key types.NamespacedName, object client.Object) (found bool, err error) {
 	return kube.Find(ctx, c.Client, c.Live, key, object)
 }

@@ -7,15 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Place is a node of a cluster, by Identity. Node is empty while it is not known.
+// Place is a node of a cluster, by Identity. Node is empty if it is unknown.
 type Place struct {
 	Cluster types.NamespacedName
 	Node    string
 }
 
-// WatchIndex maps users of clusters to the node that each of them watches, and back: a change
-// of a pod wakes only the users of its node. A V is what else is known of a user. It is safe
-// for concurrent use.
+// WatchIndex maps users of clusters, with a value each, to the node that they watch, and back: a
+// change of a pod wakes only the users of its node. It is safe for concurrent use.
 type WatchIndex[K comparable, V any] struct {
 	mu      sync.Mutex
 	watched map[K]watched[V]
@@ -32,8 +31,8 @@ func NewWatchIndex[K comparable, V any]() *WatchIndex[K, V] {
 	return &WatchIndex[K, V]{watched: map[K]watched[V]{}, users: map[Place]sets.Set[K]{}}
 }
 
-// Watch records what a user watches, and returns what it watched before. Call it before
-// anything is read: a later event finds the user.
+// Watch sets what a user watches, and returns what it watched before. Call it before reading, so
+// that later events find the user.
 func (w *WatchIndex[K, V]) Watch(user K, at Place, value V) (before Place, was V, known bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

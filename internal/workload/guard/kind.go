@@ -27,20 +27,16 @@ type Kinds map[string]map[schema.GroupVersionKind]reflect.Type
 //
 // Errors: the scheme does not know one.
 func NewKinds(scheme *runtime.Scheme) (Kinds, error) {
-	all := Kinds{}
+	all, types := Kinds{}, scheme.AllKnownTypes()
 	for _, object := range kube.WorkloadKinds() {
 		kind, err := apiutil.GVKForObject(object, scheme)
 		if err != nil {
 			return nil, fmt.Errorf("name %T: %w", object, err)
 		}
-		several := kind.GroupVersion().WithKind(kind.Kind + "List")
-		list, err := scheme.New(several)
-		if err != nil {
-			return nil, fmt.Errorf("name the list of %s: %w", kind.Kind, err)
-		}
+		list := kind.GroupVersion().WithKind(kind.Kind + "List")
 		resource, _ := meta.UnsafeGuessKindToResource(kind)
 		all[resource.Resource] = map[schema.GroupVersionKind]reflect.Type{
-			kind: reflect.TypeOf(object).Elem(), several: reflect.TypeOf(list).Elem(),
+			kind: types[kind], list: types[list],
 			metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"):     reflect.TypeFor[metav1.PartialObjectMetadata](),
 			metav1.SchemeGroupVersion.WithKind("PartialObjectMetadataList"): reflect.TypeFor[metav1.PartialObjectMetadataList](),
 			metav1.Unversioned.WithKind("Status"):                           reflect.TypeFor[metav1.Status](),
