@@ -14,7 +14,7 @@ import (
 
 // What becomes of a request of ours when nobody needs it any more, also if the manager that
 // withdrew it is gone.
-func TestDispose(t *testing.T) {
+func TestUnneededRequestIsCleanedUp(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	failed := func(request *lifecyclev1alpha1.EvictionRequest, reason string) {
@@ -36,10 +36,19 @@ func TestDispose(t *testing.T) {
 		"it shares the end of one that was withdrawn": {
 			func(r *lifecyclev1alpha1.EvictionRequest) { failed(r, "CanceledDueToNoRequesters") }, nil, "deleted",
 		},
-		"the pod has just gone":                 {func(*lifecyclev1alpha1.EvictionRequest) {}, new(time.Duration(0)), "kept for 1m0s"},
-		"the pod has gone long ago":             {func(*lifecyclev1alpha1.EvictionRequest) {}, new(time.Minute), "deleted"},
-		"just withdrawn":                        {withdrawn(time.Second), nil, "kept for 59s"},
-		"withdrawn, and everybody knows":        {func(r *lifecyclev1alpha1.EvictionRequest) { withdrawn(0)(r); failed(r, "CanceledDueToNoRequesters") }, nil, "deleted"},
+		"the pod has just gone":          {func(*lifecyclev1alpha1.EvictionRequest) {}, new(time.Duration(0)), "kept for 1m0s"},
+		"the pod has gone long ago":      {func(*lifecyclev1alpha1.EvictionRequest) {}, new(time.Minute), "deleted"},
+		"just withdrawn":                 {withdrawn(time.Second), nil, "kept for 59s"},
+		"withdrawn, and everybody knows": {func(r *lifecyclev1alpha1.EvictionRequest) { withdrawn(0)(r); failed(r, "CanceledDueToNoRequesters") }, nil, "deleted"},
+		"withdrawn, and final, of an earlier generation": {func(r *lifecyclev1alpha1.EvictionRequest) {
+			withdrawn(time.Second)(r)
+			failed(r, "EvictionInvalid")
+			r.Generation++
+		}, nil, "kept for 59s"},
+		"withdrawn, and observed, but not final": {func(r *lifecyclev1alpha1.EvictionRequest) {
+			withdrawn(time.Second)(r)
+			r.Status.ObservedGeneration = new(r.Generation)
+		}, nil, "kept for 59s"},
 		"withdrawn, and nobody answers":         {withdrawn(time.Minute), nil, "deleted"},
 		"withdrawn at a time that is to come":   {withdrawn(-time.Hour), nil, "recorded"},
 		"withdrawn by somebody, who knows when": {func(r *lifecyclev1alpha1.EvictionRequest) { r.Spec.Intent = "Withdrawn" }, nil, "recorded"},
@@ -67,6 +76,17 @@ func TestDispose(t *testing.T) {
 		}
 		if got != test.want {
 			t.Errorf("%s: it is %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+// A later manager knows an unanswered request by its annotation.
+func TestWithdrawnRequestTellsWhetherItWasAnswered(t *testing.T) {
+	t.Parallel()
+	request := evictionrequest.New(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0", UID: "5d2f"}})
+	for _, unanswered := range []bool{true, false} {
+		if got := evictionrequest.IsUnanswered(evictionrequest.WithdrawnAt(request, noon, unanswered)); got != unanswered {
+			t.Errorf("unanswered: %t, want %t", got, unanswered)
 		}
 	}
 }
