@@ -34,10 +34,10 @@ export CGO_ENABLED = 0
 .DEFAULT_GOAL := help
 .PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench sandbox sandbox-down demo demo-machines demo-node demo-eviction-request test-versions proof-eviction-requests proof-surge proof-placement proof-daemonset proof-locks proof-leaders proof-preflight proof-agent bench-node model image release reproduce
 
-help: ## Show this list
+help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## Build all binaries into .bin/, and what completes those of kubectl ebbtide
+build: ## Build all binaries and the shell completion into .bin/
 	go build -o .bin/ ./cmd/...
 	cp cmd/kubectl-ebbtide/kubectl_complete-ebbtide .bin/
 
@@ -51,7 +51,7 @@ compile = n=$$(go list -deps -f '{{if .Stale}}{{.ImportPath}}{{end}}' ./$(1) | w
 sandbox-program:
 	@$(call compile,cmd/sandbox)
 
-controlplane: sandbox-program ## Build etcd, Kubernetes, kubectl and kwok from source into .bin/ (K8S_VERSION=1.37.1; KUBERNETES=release downloads what it can)
+controlplane: sandbox-program ## Build etcd, Kubernetes, kubectl and kwok into .bin/ (K8S_VERSION=1.37.1; KUBERNETES=release downloads them)
 	@go run ./cmd/sandbox build
 
 # No test compiles anything: a set of programs is built before.
@@ -60,13 +60,13 @@ define prebuild
 @$(call compile,test/prebuilt/build)
 @go run ./test/prebuilt/build
 endef
-programs: ## Build what make test runs: the control plane, kubectl and our programs
+programs: ## Build the programs that make test runs: control plane, kubectl and our own
 	$(prebuild) programs
 
-programs-all: ## Build what make test-all runs, too
+programs-all: ## Build the programs that make test-all runs
 	$(prebuild) programs programs-all karpenter $(if $(ROOT),nodes node-binaries)
 
-node-binaries: ## Build what real nodes run, too: kubelet, kube-proxy, containerd, network plugins
+node-binaries: ## Build the programs of real nodes: kubelet, kube-proxy, containerd, network plugins
 	$(prebuild) programs nodes node-binaries
 
 # Set where the stories on real nodes can run.
@@ -79,27 +79,27 @@ LONG = $(shell git grep --untracked -lE '^func TestLong' -- '*_test.go' ':!test/
 # debug information is faster, and with more memory less time goes into collecting garbage.
 TEST := go test -count=1 -vet=off -ldflags=-w -timeout 60m
 test test-all: export GOGC := 300
-test: programs ## Run the first tier: unit tests, the API on a real API server, one story for each promise
+test: programs ## Run the first tier of tests: units, the API, one story for each promise
 	$(TEST) -p 3 -parallel 8 -skip '^TestLong' ./test/scenario ./test/api ./test/demo ./test/uninstall ./test/evictionrequest ./test/step ./test/webhook ./test/cluster ./test/terminal ./...
 
-test-all: programs-all ## Run the second tier: the tests whose names begin with TestLong, and real nodes where there is root
+test-all: programs-all ## Run the second tier of tests: TestLong*, and real nodes if run as root
 	$(TEST) -p 2 -parallel 4 -run '^TestLong' $(LONG)
 	cd test/bench && $(TEST) ./...
 	$(if $(ROOT),cd test/node && $(TEST) ./...)
 
 # Shows that no test depends on an idle machine.
-test-busy: ## Run both tiers while a loop keeps each core busy (TIMES=3)
+test-busy: ## Run both tiers on busy cores (TIMES=3)
 	@test/busy $(or $(TIMES),3)
 
 RUN ?= .
-scenario: programs ## Run stories on the real control plane (RUN=TestName KEEP=-keep)
+scenario: programs ## Run stories on a real control plane (RUN=TestName KEEP=-keep)
 	go test -count=1 -v -timeout $(if $(KEEP),0,60m) -run '$(RUN)' ./test/scenario $(KEEP)
 
 .PHONY: attack
-attack: programs ## Try what no account may do with the rights of Ebbtide, and show who refuses it
+attack: programs ## Attack with the rights of Ebbtide, and show what rejects it
 	go test -count=1 -v -run TestAttacksAreRefused ./test/attack
 
-test-versions: programs ## Run the tests of the API and some stories on 1.37 to 1.33, write docs/versions.md (VERSIONS=1.36.4,1.33.13)
+test-versions: programs ## Test Kubernetes 1.37 to 1.33 and write docs/versions.md (VERSIONS=1.36.4,1.33.13)
 	@go run ./test/version $(if $(VERSIONS),-versions $(VERSIONS))
 
 # Everything on it is real, so it needs Linux and root; test/node/packages installs the rest.
@@ -109,7 +109,7 @@ test-node: node-binaries ## Run the stories on real nodes (Linux, root)
 # The machine has one slow processor. The second time, its cgroups belong to systemd.
 .PHONY: test-node-v2
 test-node-v2: VM := ../../.bin/vm
-test-node-v2: node-binaries ## Run the shortest stories on real nodes in qemu, on a machine with cgroup v2 alone (Debian)
+test-node-v2: node-binaries ## Run short stories on real nodes in qemu with cgroup v2 (Debian)
 	test/node/vm/kernel .bin/vm/kernel
 	cd test/node && go build -o $(VM)/vm ./vm && go test -c -o $(VM)/node.test .
 	cd test/node && for systemd in false true; do \
@@ -117,19 +117,19 @@ test-node-v2: node-binaries ## Run the shortest stories on real nodes in qemu, o
 	done
 
 .PHONY: test-capi bench-capi
-test-capi: programs-all ## Run the stories with Cluster API's own manager
+test-capi: programs-all ## Run the stories with the Cluster API manager
 	go test -count=1 -v -parallel 2 -timeout 60m ./test/capi
 
 # Neither side is to wait for an API server that collects its garbage: it shares the cores.
 bench-capi: export GOGC := 300
-bench-capi: programs-all ## Drain 20 Machines of Cluster API at once, by its own drain and behind the bridge: half an hour
+bench-capi: programs-all ## Compare drains of 20 Machines by Cluster API and by the bridge (30 minutes)
 	go test -count=1 -run '^$$' -bench . -benchtime 1x -timeout 60m ./test/capi
 
-proof-agent: node-binaries ## Kill agents 2,000 times, and a kubelet 50 times while a static pod is held (Linux, root)
+proof-agent: node-binaries ## Kill agents 2,000 times, and a kubelet 50 times during a hold (Linux, root)
 	go test -count=1 -v -run TestNothingIsLostInCrashes ./internal/agent -crashes 2000
 	cd test/node && go test -count=1 -v -timeout 20m -run 'TestLongStaticPodsOnARealKubelet/(a_pod_leaves|it_stays_away)' . -kubelet-restarts 50
 
-bench-node: node-binaries ## Measure static pods on a real node, and an agent that has nothing to do (Linux, root)
+bench-node: node-binaries ## Measure static pods on a real node, and an idle agent (Linux, root)
 	cd test/node && go test -run '^$$' -bench StaticPod -benchtime 10x .
 	cd test/node && go test -run '^$$' -bench IdleAgent -benchtime 1x . -idle 10m
 
@@ -139,7 +139,7 @@ lint: ## Check the code against the rules of docs/rules.md
 	cd test/bench/lifecycle && $(GOLANGCI_LINT) run ./...
 	cd test/node && $(GOLANGCI_LINT) run ./...
 
-generate: ## Generate deep copies, apply configurations, CRDs, the roles, docs/reference and what the chart renders
+generate: ## Generate deep copies, apply configurations, CRDs, roles, docs/reference and rendered charts
 	$(CONTROLLER_GEN) object applyconfiguration paths=./api/...
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=charts/ebbtide/files/crds
 	go run ./internal/crdrule charts/ebbtide/files/crds internal/crdrule/nodemaintenances.yaml internal/crdrule/evacuations.yaml
@@ -157,7 +157,7 @@ generate: ## Generate deep copies, apply configurations, CRDs, the roles, docs/r
 	go test ./charts/helm ./cmd/ebbtide ./cmd/ebbtide-agent ./internal/cli -run '^(TestWhatIsInstalled|TestReferencePageOf.*)$$' -update
 
 # A benchmark that nobody runs breaks unseen; running each once takes seconds.
-verify: generate lint ## Check that the tree is generated, tidy, formatted and linted; run each Go benchmark once
+verify: generate lint ## Check that the tree is generated, tidy, formatted and linted
 	go test -run '^$$' -bench . -benchtime 1x $(BENCHMARKED)
 	go mod tidy -diff
 	cd test/bench && go mod tidy -diff
@@ -173,68 +173,68 @@ verify: generate lint ## Check that the tree is generated, tidy, formatted and l
 site: ## Build the documentation as a website into .bin/site (needs mkdocs)
 	mkdocs build --strict --quiet
 
-deflake: ## Repeat tests in random order under the race detector (PKG=./… RUN=Test… COUNT=20)
+deflake: ## Repeat tests in random order with the race detector (PKG=./… RUN=Test… COUNT=20)
 	CGO_ENABLED=1 go test -race -shuffle=on -count=$(COUNT) -run '$(RUN)' -failfast $(PKG)
 
-fuzz: ## Run every fuzz test for FUZZTIME
+fuzz: ## Run each fuzz test for FUZZTIME
 	@go list -f '{{range .TestGoFiles}}{{$$.Dir}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$.Dir}}/{{.}} {{end}}' ./... | \
 	xargs grep -oHE '^func Fuzz[A-Za-z0-9_]+' | while IFS=: read -r file func; do \
 		go test -run '^$$' -fuzz "^$${func#func }$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" || exit 1; \
 	done
 
-proof-eviction-requests: programs ## Show 10,000 statuses of Evictions to the validation of Kubernetes, simulate 10,000 evictions, and play 10,000 steps on an API server
+proof-eviction-requests: programs ## Check 10,000 Eviction statuses by the validation of Kubernetes, and simulate 10,000 evictions
 	cd test/bench/lifecycle && go test -count=1 -v ./...
 	go test -count=1 -v -run TestRandomEvictions ./internal/core/evictionrequest -runs 10000
 	go test -count=1 -v -timeout 60m -run TestRandomSteps ./test/step -steps 10000
 
-proof-surge: programs ## Watch Services through random drains (DRAINS=200 SEED=0), and kubectl fail without Ebbtide
+proof-surge: programs ## Check that Services stay up in random drains (DRAINS=200 SEED=0)
 	cd test/proof && go test -count=1 -timeout 60m -parallel 6 -run 'TestLongAServiceIsNeverDown|TestLongKubectlAlone' -drains $(DRAINS) -seed $(SEED)
 
-proof-placement: programs ## Compare where pods are thought to fit with what the scheduler does (CLUSTERS=60 SEED=0)
+proof-placement: programs ## Compare predicted placements with the scheduler (CLUSTERS=60 SEED=0)
 	cd test/proof && go test -count=1 -timeout 30m -parallel 4 -run 'TestLongPodsFitWhereTheSchedulerPutsThem' -placements $(or $(CLUSTERS),60) -seed $(SEED)
 
-proof-daemonset: programs ## Look for a minute for DaemonSet pods on drained nodes, and want them back within 5 s
+proof-daemonset: programs ## Check that DaemonSet pods stay away for a minute and return within 5 s
 	cd test/scenario && go test -v -count=1 -timeout 15m -parallel 2 -run 'DaemonSet' -prove
 
-proof-locks: programs ## Kill the manager behind every write of drains in place, those of their status and cordon too
+proof-locks: programs ## Kill the manager after every write of in-place drains
 	cd test/scenario && go test -v -count=1 -timeout 15m -run 'TestLongLocksOutliveTheManager' -prove
 
-proof-leaders: programs ## Kill, pause and rob managers again and again in the middle of drains, surges and locks
+proof-leaders: programs ## Test leader failover by killing, pausing and stealing leases
 	cd test/scenario && go test -v -count=1 -timeout 40m -run 'TestLongSeveralManagers' -prove
 
-proof-preflight: programs ## Forecast drains of random clusters, drain them, and compare (CLUSTERS=300 SEED=0)
+proof-preflight: programs ## Compare forecasts with drains of random clusters (CLUSTERS=300 SEED=0)
 	cd test/proof && go test -count=1 -timeout 60m -parallel 8 -run TestLongForecastsComeTrue -clusters $(or $(CLUSTERS),300) -seed $(SEED)
 
-model: ## Check the protocol of drain locks with Spin, and that Spin finds what is wrong with broken ones
+model: ## Check the protocol of drain locks, and broken variants of it, with Spin
 	@docs/model/check.sh
 
-bench: programs ## Compare with the oracle, kubectl drain and Cluster API; hold the Go benchmarks to their goals
+bench: programs ## Run the benchmarks against the oracle, kubectl drain and Cluster API
 	cd test/bench && go run . -benchmarks '$(BENCHMARKED) ./test/evictionrequest'
 	$(MAKE) bench-capi
 
-image: ## Make the image of the manager into .bin/release: an OCI layout, and an archive for each architecture
+image: ## Build the manager image into .bin/release: an OCI layout, and an archive for each architecture
 	go run ./internal/release image .bin/release
 
-release: ## Make all that a version is published as into .bin/release; half an hour the first time (PLATFORMS=linux/amd64)
+release: ## Build all release artifacts into .bin/release (PLATFORMS=linux/amd64; 30 minutes the first time)
 	go run ./internal/release all .bin/release $(PLATFORMS)
 
-reproduce: ## Build the manager a second time, from a copy of the source and from nothing, and compare
+reproduce: ## Check that the build of the manager is reproducible
 	go run ./internal/release reproduce
 
-sandbox: sandbox-program ## Start a real control plane with simulated nodes and the manager, and leave it running
+sandbox: sandbox-program ## Start a control plane with simulated nodes and the manager
 	@go run ./cmd/sandbox up
 
-sandbox-down: ## End it and remove its files
+sandbox-down: ## Stop the sandbox and remove its files
 	@go run ./cmd/sandbox down
 
-demo: sandbox-program ## Drain a node of a real control plane before your eyes (KUBERNETES=release downloads most of it)
+demo: sandbox-program ## Drain a node of a real control plane (KUBERNETES=release downloads most of it)
 	@go run ./cmd/sandbox demo
 
-demo-machines: sandbox-program ## See a Machine of a real control plane from its creation to its end
+demo-machines: sandbox-program ## Create and delete a Machine on a real control plane
 	@go run ./cmd/sandbox demo machines
 
-demo-node: sandbox-program ## See a static pod leave a real node and come back to it (Linux, root)
+demo-node: sandbox-program ## Drain a static pod from a real node and restore it (Linux, root)
 	@go run ./cmd/sandbox demo node
 
-demo-eviction-request: sandbox-program ## See a pod that has a say in its own eviction leave its node (Kubernetes 1.37)
+demo-eviction-request: sandbox-program ## Evict a pod with a responder (Kubernetes 1.37)
 	@go run ./cmd/sandbox demo eviction-request

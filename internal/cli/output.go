@@ -188,11 +188,11 @@ func (g *grouped) add(key, text, name string) *group {
 	return one
 }
 
-// lines returns the texts, each behind at most so many of its names.
-func (g *grouped) lines(most int) []string {
+// lines returns the texts, each behind some of its names.
+func (g *grouped) lines() []string {
 	lines := make([]string, len(g.all))
 	for i, one := range g.all {
-		lines[i] = phrase.Some(one.names, most) + ": " + one.text
+		lines[i] = phrase.Some(one.names, maxNotedPods) + ": " + one.text
 	}
 	return lines
 }

@@ -29,11 +29,11 @@ func (p *planPrinter) notes() {
 		}
 	})
 	p.part("Down until replaced, because all pods leave without a PodDisruptionBudget:", outages(p.Outages))
-	p.part("Data that is lost:", lost.lines(maxNotedPods))
-	p.part("Replacements that fit nowhere:", nowhere.lines(maxNotedPods))
-	p.part("Not recreated:", unreplaced.lines(maxNotedPods))
-	p.part("Jobs that fail permanently:", failing.lines(maxNotedPods))
-	p.part("Annotated not to be disrupted:", objecting.lines(maxNotedPods))
+	p.part("Data that is lost:", lost.lines())
+	p.part("Replacements that fit nowhere:", nowhere.lines())
+	p.part("Not recreated:", unreplaced.lines())
+	p.part("Jobs that fail permanently:", failing.lines())
+	p.part("Annotated not to be disrupted:", objecting.lines())
 }
 
 // note adds a pod to those that a text is about.

@@ -224,9 +224,9 @@ func (p *planPrinter) blocked() {
 			note(group, pod, text)
 		}
 	})
-	p.part("Would not leave:", by[preflight.OutcomeBlocked].lines(maxNotedPods))
-	p.part("Might not leave:", by[preflight.OutcomeMayBeBlocked].lines(maxNotedPods))
-	p.part("Unknown whether they leave:", by[preflight.OutcomeUnknown].lines(maxNotedPods))
+	p.part("Would not leave:", by[preflight.OutcomeBlocked].lines())
+	p.part("Might not leave:", by[preflight.OutcomeMayBeBlocked].lines())
+	p.part("Unknown whether they leave:", by[preflight.OutcomeUnknown].lines())
 }
 
 // budgets prints the budgets that affect the drain.
