@@ -33,18 +33,18 @@ func TestBadFlags(t *testing.T) {
 	t.Setenv("NODE_NAME", "")
 	for args, want := range map[string]string{
 		"":                                    "set --node-name, or NODE_NAME from the downward API",
-		"--node-name=Node_7":                  `--node-name="Node_7" is the name of no Node: `,
-		"--node-name=n --manifest-dir=etc":    `--manifest-dir="etc" has to be an absolute path, such as /etc/kubernetes/manifests`,
-		"--node-name=n --manifest-dir=":       `--manifest-dir="" has to be an absolute path`,
-		"--node-name=n --state-dir=state":     `--state-dir="state" has to be an absolute path`,
-		"--node-name=n --health-address=9473": `--health-address="9473" is no address and port, such as 127.0.0.1:9473, nor 0`,
-		"--node-name=n --manifest-dir=/m --state-dir=/m/state": "--state-dir=/m/state is in --manifest-dir=/m, where the kubelet would take the journal for a pod",
-		"--node-name=n --manifest-dir=/m --state-dir=/m":       "--state-dir=/m is in --manifest-dir=/m",
-		"--node-name=n --shutdown=Drain":                       `--shutdown="Drain" is none of drain, report and off`,
-		"--node-name=n --shutdown-delay=-1s":                   "--shutdown-delay=-1s has to be between 0 and 24h0m0s",
-		"--node-name=n --shutdown-delay=25h":                   "--shutdown-delay=25h0m0s has to be between 0 and 24h0m0s",
+		"--node-name=Node_7":                  `invalid --node-name="Node_7": `,
+		"--node-name=n --manifest-dir=etc":    `--manifest-dir="etc" must be an absolute path`,
+		"--node-name=n --manifest-dir=":       `--manifest-dir="" must be an absolute path`,
+		"--node-name=n --state-dir=state":     `--state-dir="state" must be an absolute path`,
+		"--node-name=n --health-address=9473": `--health-address must be HOST:PORT such as 127.0.0.1:9473, or 0, not "9473"`,
+		"--node-name=n --manifest-dir=/m --state-dir=/m/state": "--state-dir=/m/state must not be inside --manifest-dir=/m",
+		"--node-name=n --manifest-dir=/m --state-dir=/m":       "--state-dir=/m must not be inside --manifest-dir=/m",
+		"--node-name=n --shutdown=Drain":                       `--shutdown must be drain, report or off, not "Drain"`,
+		"--node-name=n --shutdown-delay=-1s":                   "--shutdown-delay=-1s must be between 0 and 24h0m0s",
+		"--node-name=n --shutdown-delay=25h":                   "--shutdown-delay=25h0m0s must be between 0 and 24h0m0s",
 		"--node-name=n --shutdown-delay=60":                    `invalid value "60" for flag -shutdown-delay`,
-		"--node-name=n drain":                                  `there is no verb "drain"; the only one is restore, and it comes first`,
+		"--node-name=n drain":                                  `unknown command "drain"; the only one is restore, which must come first`,
 	} {
 		if f, err := parse(strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v; want %q", args, f, err, want)

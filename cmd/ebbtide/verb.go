@@ -20,20 +20,20 @@ import (
 	"ebbtide.dev/ebbtide/internal/uninstall"
 )
 
-// verb is what the binary does once instead of running the manager, in jobs of the chart.
+// verb is a command for the jobs of the chart.
 type verb func(ctx context.Context, set *flag.FlagSet, args []string, out io.Writer) error
 
 var verbs = map[string]verb{"certificate": runCertificate, "uninstall": runUninstall, "check": runCheck}
 
-// errUsage is an error that the flags have told of.
+// errUsage is an error that the flag package has printed.
 type errUsage struct{ error }
 
-// runVerb does something else than to run the manager, and returns the exit code: 0 done,
-// 1 not done, 2 not understood, 3 interrupted, as when its node is drained: try it again.
+// runVerb runs a verb and returns its exit code: 0 done, 1 not done, 2 usage, 3 interrupted (for example
+// because its node is drained), which can be retried.
 func runVerb(ctx context.Context, name string, args []string) int {
 	do, known := verbs[name]
 	if !known {
-		fmt.Fprintf(os.Stderr, "error: there is no verb %q: it is certificate, uninstall or check; without one the manager runs\n", name)
+		fmt.Fprintf(os.Stderr, "error: unknown command %q; use certificate, uninstall or check, or none to run the manager\n", name)
 		return 2
 	}
 	ctrl.SetLogger(logr.Discard())
@@ -51,11 +51,11 @@ func runVerb(ctx context.Context, name string, args []string) int {
 	return 1
 }
 
-// runCertificate is the hook that Helm runs before and after it installs or upgrades the chart.
+// runCertificate runs the hook before and after installs and upgrades.
 func runCertificate(ctx context.Context, set *flag.FlagSet, args []string, out io.Writer) error {
 	h, phase := certificate.Hook{Heard: 2 * time.Second, Now: time.Now, Out: out}, certificate.Before
 	set.StringVar(&h.Namespace, "namespace", "ebbtide-system", "namespace of the managers")
-	set.Func("phase", "before (default) Helm installs or upgrades: make a certificate unless there is a good one, and have the API server trust it, too; or after: have it trust nothing else",
+	set.Func("phase", "before (default) an install or upgrade: create a certificate unless there is a valid one, and let the API server also trust it; or after: let it trust no other",
 		func(text string) (err error) {
 			phase, err = certificate.ParsePhase(text)
 			return err
@@ -68,13 +68,13 @@ func runCertificate(ctx context.Context, set *flag.FlagSet, args []string, out i
 	return h.Run(ctx, phase)
 }
 
-// runUninstall is the hook that Helm runs before it deletes the chart.
+// runUninstall runs the hook before Helm deletes the chart.
 func runUninstall(ctx context.Context, set *flag.FlagSet, args []string, out io.Writer) error {
 	h := uninstall.Hook{Mode: uninstall.Refuse, Out: out}
 	set.StringVar(&h.Namespace, "namespace", "ebbtide-system", "namespace of the managers")
-	set.StringVar(&h.ServiceAccount, "service-account", "", "ServiceAccount of the managers, with which goes what they have made in their namespace")
-	set.DurationVar(&h.Timeout, "timeout", 2*time.Minute, "how long all of it may take")
-	set.Func("on-maintenances", "what becomes of NodeMaintenances and whatever else is going on: Refuse (default) to uninstall, or Complete them",
+	set.StringVar(&h.ServiceAccount, "service-account", "", "ServiceAccount of the managers, to own the objects that they have created in their namespace")
+	set.DurationVar(&h.Timeout, "timeout", 2*time.Minute, "timeout of the uninstall")
+	set.Func("on-maintenances", "work in progress, such as NodeMaintenances: Refuse (default) to uninstall, or Complete it",
 		func(text string) (err error) {
 			h.Mode, err = uninstall.ParseMode(text)
 			return err
@@ -87,11 +87,11 @@ func runUninstall(ctx context.Context, set *flag.FlagSet, args []string, out io.
 	return h.Run(ctx)
 }
 
-// runCheck is what helm test runs.
+// runCheck runs helm test.
 func runCheck(ctx context.Context, set *flag.FlagSet, args []string, out io.Writer) error {
 	c := check.Check{Out: out}
 	set.StringVar(&c.Namespace, "namespace", "ebbtide-system", "namespace of the managers")
-	set.DurationVar(&c.Timeout, "timeout", time.Minute, "how long all checks together may take")
+	set.DurationVar(&c.Timeout, "timeout", time.Minute, "timeout of all checks")
 	reached, err := connect(set, args)
 	if err != nil {
 		return err
@@ -107,14 +107,14 @@ func connect(set *flag.FlagSet, args []string) (client.WithWatch, error) {
 		return nil, errUsage{err}
 	}
 	if set.NArg() > 0 {
-		return nil, fmt.Errorf("%q is no flag", set.Arg(0))
+		return nil, fmt.Errorf("unexpected argument %q", set.Arg(0))
 	}
 	reach, err := ctrl.GetConfig()
 	if err != nil {
 		return nil, fmt.Errorf("load the kubeconfig: %w", err)
 	}
 	reach.QPS, reach.Burst = 200, 400
-	// What we do is what people are warned of.
+	// The warnings are about what is intended here.
 	reach.WarningHandler = rest.NoWarnings{}
 	return client.NewWithWatch(reach, client.Options{Scheme: newScheme()})
 }

@@ -18,24 +18,23 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// removesWithin is how long a NodeMaintenance may take to go, also when the time is up.
+// removesWithin bounds the removal of the NodeMaintenance, even after the timeout.
 const removesWithin = 15 * time.Second
 
-// betweenWatches is the pause before a watch that has ended is begun again.
+// betweenWatches is the pause before a watch is restarted.
 const betweenWatches = 200 * time.Millisecond
 
-// acts has the leader see a NodeMaintenance through.
+// acts checks that the leader completes a NodeMaintenance.
 func (c Check) acts(ctx context.Context) (problem *failure) {
 	defer func() {
-		// Whatever has happened.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removesWithin)
 		defer cancel()
 		if err := c.remove(ctx); err != nil && problem == nil {
-			problem = &failure{"it could not be removed again: " + brief(err), command.Of("remove it: kubectl delete nodemaintenance %s", name)}
+			problem = &failure{"it could not be removed: " + brief(err), command.Of("remove it: kubectl delete nodemaintenance %s", name)}
 		}
 	}()
 	if err := c.remove(ctx); err != nil {
-		return &failure{"one of this name is there already, and cannot be removed: " + brief(err), command.Of("remove it: kubectl delete nodemaintenance %s", name)}
+		return &failure{"one with this name exists and cannot be removed: " + brief(err), command.Of("remove it: kubectl delete nodemaintenance %s", name)}
 	}
 	m := maintenance()
 	if err := c.Client.Create(ctx, m); err != nil {
@@ -43,7 +42,7 @@ func (c Check) acts(ctx context.Context) (problem *failure) {
 	}
 	seen := func(m *v1alpha1.NodeMaintenance) bool { return m != nil && m.Status.ObservedGeneration == m.Generation }
 	if err := c.await(ctx, seen); err != nil {
-		return c.idle("nobody has taken notice of it", err)
+		return c.idle("no manager has observed it", err)
 	}
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"stage":%q}}`, v1alpha1.StageComplete))
 	if err := c.Client.Patch(ctx, m, patch); err != nil {
@@ -53,24 +52,21 @@ func (c Check) acts(ctx context.Context) (problem *failure) {
 		return m != nil && len(m.Finalizers) == 0 && slices.ContainsFunc(m.Status.StageStatuses, func(s v1alpha1.StageStatus) bool { return s.Name == v1alpha1.StageComplete })
 	}
 	if err := c.await(ctx, over); err != nil {
-		return c.idle("it was set to Complete, and nobody has completed it", err)
+		return c.idle("no manager has completed it", err)
 	}
 	return nil
 }
 
-// idle says what to do if nobody acts.
+// idle returns the failure of a leader that does not act.
 func (c Check) idle(why string, err error) *failure {
-	return &failure{why + ": " + brief(err), command.Of("see who leads: kubectl get lease -n %[1]s %[2]s; and what its log says: "+
+	return &failure{why + ": " + brief(err), command.Of("check the leader: kubectl get lease -n %[1]s %[2]s; and its log: "+
 		"kubectl logs -n %[1]s -l app.kubernetes.io/name=ebbtide --tail=-1 | grep level=ERROR", c.Namespace, kube.LeaderLease)}
 }
 
-// errNotOurs is about a NodeMaintenance that may hold nodes.
-var errNotOurs = errors.New("it selects other nodes than a check does, so that somebody else has made it")
+// errNotOurs is the error of a NodeMaintenance that is not from a check.
+var errNotOurs = errors.New("it selects other nodes, so it was not created by a check")
 
-// remove deletes what a check has created. It holds no node, so that it needs nobody to let
-// it go.
-//
-// Errors: it does not go, or is none of a check.
+// remove deletes the NodeMaintenance of a check, with its finalizer if necessary: it holds no node.
 func (c Check) remove(ctx context.Context) error {
 	m := maintenance()
 	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(m), m); err != nil {
@@ -97,10 +93,7 @@ func (c Check) remove(ctx context.Context) error {
 	return c.await(ctx, gone)
 }
 
-// await watches the NodeMaintenance until it is as it is to be; nil is one that does not
-// exist.
-//
-// Errors: it is not when the time is up, or cannot be watched.
+// await watches the NodeMaintenance until reached returns true for it, or for nil if it does not exist.
 func (c Check) await(ctx context.Context, reached func(*v1alpha1.NodeMaintenance) bool) error {
 	for {
 		list := &v1alpha1.NodeMaintenanceList{}
@@ -121,8 +114,7 @@ func (c Check) await(ctx context.Context, reached func(*v1alpha1.NodeMaintenance
 	}
 }
 
-// follow returns true when the state is reached, and false when the API server ends the watch,
-// or says that it cannot go on with it.
+// follow returns true when the state is reached, and false when the watch ends.
 func (c Check) follow(ctx context.Context, events watch.Interface, reached func(*v1alpha1.NodeMaintenance) bool) (bool, error) {
 	m := maintenance()
 	err := c.Client.Get(ctx, client.ObjectKeyFromObject(m), m)
@@ -150,7 +142,7 @@ func (c Check) follow(ctx context.Context, events watch.Interface, reached func(
 	return true, nil
 }
 
-// overOr is the end of the time, if that is why something failed.
+// overOr returns errOver after the timeout, otherwise the error.
 func overOr(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errOver

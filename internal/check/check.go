@@ -30,30 +30,28 @@ import (
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=create,namespace=release
 
 const (
-	// name is that of everything that a check asks for; no node has it.
+	// name is that of all objects of a check; no node has it.
 	name = "ebbtide-check"
-	// maxError is how many bytes of an error are shown.
+	// maxError bounds an error, in bytes.
 	maxError = 500
 )
 
-// Check tries an installation.
+// Check tests an installation.
 type Check struct {
-	// Client is that of the account of the check.
+	// Client uses the account of the check.
 	Client client.WithWatch
 	// Namespace is that of the managers.
 	Namespace string
-	// Timeout is how long all of it may take.
+	// Timeout bounds all checks.
 	Timeout time.Duration
-	// Out gets a line for each check, and what to do if it fails.
+	// Out receives a line for each check, and a suggestion if it fails.
 	Out io.Writer
 }
 
-// failure is why a check failed and what to do about it.
+// failure is the reason of a failed check, and a suggestion.
 type failure struct{ why, help string }
 
-// Run makes all checks.
-//
-// Errors: one of them failed; Out says which and why.
+// Run makes all checks, and returns an error if one failed.
 func (c Check) Run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -61,10 +59,10 @@ func (c Check) Run(ctx context.Context) error {
 		what string
 		try  func(context.Context) *failure
 	}{
-		{"the account of the managers has its rights: no part of them is left out", c.mayAct},
-		{"the API server asks the validating webhooks: an Evacuation of a pod that does not exist is refused", c.validates},
-		{"the API server asks the mutating webhooks: a NodeMaintenance gets its drain plan", c.mutates},
-		{"the leader acts: a NodeMaintenance over no node goes from Idle to Complete", c.acts},
+		{"the managers have the rights for all of their parts", c.mayAct},
+		{"the API server calls the validating webhooks: an Evacuation of a missing pod is rejected", c.validates},
+		{"the API server calls the mutating webhooks: a NodeMaintenance gets its drain plan", c.mutates},
+		{"the leader acts: a NodeMaintenance without nodes goes from Idle to Complete", c.acts},
 	}
 	failed := 0
 	for _, one := range checks {
@@ -74,7 +72,7 @@ func (c Check) Run(ctx context.Context) error {
 			continue
 		}
 		failed++
-		fmt.Fprintf(c.Out, "FAIL  %s\n      what happened: %s\n      what to do: %s\n", one.what, problem.why, problem.help)
+		fmt.Fprintf(c.Out, "FAIL  %s\n      reason: %s\n      suggestion: %s\n", one.what, problem.why, problem.help)
 	}
 	if failed > 0 {
 		return fmt.Errorf("%d of %d checks failed", failed, len(checks))
@@ -82,11 +80,10 @@ func (c Check) Run(ctx context.Context) error {
 	return nil
 }
 
-// The webhook that validates Evacuations, and the policy that lets nobody begin anything while
-// Ebbtide is being uninstalled, as the chart names them.
+// Names in the chart of the webhook of Evacuations and of the policy during an uninstall.
 const evacuations, uninstalls = "evacuations.ebbtide.dev", "ebbtide-uninstall"
 
-// validates asks for what our webhook refuses, whatever the account may do.
+// validates requests what our webhook rejects.
 func (c Check) validates(ctx context.Context) *failure {
 	e := &v1alpha1.Evacuation{
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: string(absent) + "-" + name},
@@ -97,45 +94,45 @@ func (c Check) validates(ctx context.Context) *failure {
 	if refused := apierrors.IsInvalid(err) || apierrors.IsForbidden(err); refused && apierror.Webhook(err.Error()) == evacuations {
 		return nil
 	}
-	return c.explain(err, "it was not refused", "ValidatingWebhookConfiguration")
+	return c.explain(err, "it was not rejected", "ValidatingWebhookConfiguration")
 }
 
-// mutates asks for what our webhook completes.
+// mutates requests what our webhook completes.
 func (c Check) mutates(ctx context.Context) *failure {
 	m := maintenance()
-	// One of an earlier check would be all that the API server speaks of.
+	// An object of an earlier check would be the only error.
 	m.Name, m.GenerateName = "", name+"-"
 	err := c.Client.Create(ctx, m, client.DryRunAll)
 	if err == nil && len(m.Spec.DrainPlan) > 0 {
 		return nil
 	}
-	return c.explain(err, "it got none", "MutatingWebhookConfiguration")
+	return c.explain(err, "it has none", "MutatingWebhookConfiguration")
 }
 
-// explain says what to do about a webhook that was not asked, or about another refusal.
+// explain returns the failure of a webhook that was not called, or of another rejection.
 func (c Check) explain(err error, otherwise, configuration string) *failure {
 	switch {
 	case err == nil:
-		return &failure{otherwise, command.Of("see whether %s ebbtide is installed and names the Service of the managers: "+
-			"kubectl get %s ebbtide -o yaml; if not, install the chart again", configuration, strings.ToLower(configuration))}
+		return &failure{otherwise, command.Of("check that %s ebbtide exists and names the Service of the managers: "+
+			"kubectl get %s ebbtide -o yaml; otherwise upgrade the chart", configuration, strings.ToLower(configuration))}
 	case apierror.UncalledWebhook(err.Error()) != "":
-		return &failure{brief(err), command.Of("see whether managers are ready: kubectl get pods -n %[1]s -l app.kubernetes.io/name=ebbtide; "+
-			"whether the Service finds them: kubectl get endpointslices -n %[1]s -l kubernetes.io/service-name=ebbtide-webhook; "+
-			"and whether NetworkPolicies (networkPolicy.apiServerCIDRs of the chart) and firewalls let the API server reach port 9443 of their nodes", c.Namespace)}
+		return &failure{brief(err), command.Of("check that managers are ready: kubectl get pods -n %[1]s -l app.kubernetes.io/name=ebbtide; "+
+			"that the Service finds them: kubectl get endpointslices -n %[1]s -l kubernetes.io/service-name=ebbtide-webhook; "+
+			"and that NetworkPolicies (chart value networkPolicy.apiServerCIDRs) and firewalls allow the API server to connect to port 9443", c.Namespace)}
 	case apierror.Policy(err.Error()) == uninstalls:
-		return &failure{brief(err), "nothing, if it is; otherwise delete that ConfigMap"}
+		return &failure{brief(err), "none during an uninstall; otherwise delete that ConfigMap"}
 	case apierrors.IsForbidden(err):
-		return &failure{brief(err), "see which rights the account of the check has: the chart gives them with ClusterRole and Role ebbtide-check"}
+		return &failure{brief(err), "check the rights of the account, which ClusterRole and Role ebbtide-check of the chart grant"}
 	}
-	return &failure{brief(err), command.Of("look for the same words in the logs of the managers: kubectl logs -n %s -l app.kubernetes.io/name=ebbtide", c.Namespace)}
+	return &failure{brief(err), command.Of("search the logs of the managers for it: kubectl logs -n %s -l app.kubernetes.io/name=ebbtide", c.Namespace)}
 }
 
 func brief(err error) string { return excerpt.Line(err.Error(), maxError) }
 
-// absent is a UID that nobody has.
+// absent is a UID that no pod has.
 const absent = types.UID("00000000-0000-4000-8000-0000eb000000")
 
-// maintenance is planned for a node that does not exist.
+// maintenance returns a planned one of a node that does not exist.
 func maintenance() *v1alpha1.NodeMaintenance {
 	return &v1alpha1.NodeMaintenance{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -148,4 +145,4 @@ func maintenance() *v1alpha1.NodeMaintenance {
 	}
 }
 
-var errOver = errors.New("the time is up")
+var errOver = errors.New("timed out")

@@ -15,8 +15,7 @@ import (
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=ebbtide.dev,verbs=get,namespace=release
 
-// mayAct reads which parts of the leader do not run for lack of rights. That there is no leader
-// is what acts finds out.
+// mayAct checks that no part of the leader lacks rights. acts finds a missing leader.
 func (c Check) mayAct(ctx context.Context) *failure {
 	lease := &coordinationv1.Lease{}
 	err := c.Client.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: kube.LeaderLease}, lease)
@@ -27,7 +26,7 @@ func (c Check) mayAct(ctx context.Context) *failure {
 	if len(missing) == 0 {
 		return nil
 	}
-	return &failure{fmt.Sprintf("these do not run: %v", missing), command.Of("see which rights they lack: "+
-		"kubectl logs -n %s -l app.kubernetes.io/name=ebbtide --tail=-1 | grep 'lacks rights'; the chart gives them to its ServiceAccount: "+
-		"upgrade it, or see who has changed its ClusterRoles and their bindings", c.Namespace)}
+	return &failure{fmt.Sprintf("these parts do not run: %v", missing), command.Of("find the missing rights: "+
+		"kubectl logs -n %s -l app.kubernetes.io/name=ebbtide --tail=-1 | grep 'lacks rights'; upgrade the chart, which grants them to its ServiceAccount, "+
+		"or check the changes of its ClusterRoles and bindings", c.Namespace)}
 }

@@ -34,7 +34,7 @@ func TestLongADrainNeedsNoRightsOnEvictionRequests(t *testing.T) {
 	w.awaitEvent(cluster.Account.Namespace, v1alpha1.EventRightsMissing,
 		"Part eviction-requests of the manager does not run: its account may not create evictionrequests.lifecycle.k8s.io, ")
 	w.assertTold("Ebbtide runs without eviction-requests because its service account lacks rights. Find them with kubectl logs -n operations ",
-		"FAIL  the account of the managers has its rights: no part of them is left out\n      what happened: these do not run: [eviction-requests]\n")
+		"FAIL  the managers have the rights for all of their parts\n      reason: these parts do not run: [eviction-requests]\n")
 	w.must(w.client.Delete(w.ctx, m))
 	w.awaitGone(m)
 

@@ -19,10 +19,10 @@ func checked(t *testing.T) {
 	account := l.account("check")
 	args := []string{"check", "--namespace=operations", "--timeout=15s"}
 	const (
-		validating = "the API server asks the validating webhooks: an Evacuation of a pod that does not exist is refused\n"
-		mutating   = "the API server asks the mutating webhooks: a NodeMaintenance gets its drain plan\n"
-		acting     = "the leader acts: a NodeMaintenance over no node goes from Idle to Complete\n"
-		rightful   = "the account of the managers has its rights: no part of them is left out\n"
+		validating = "the API server calls the validating webhooks: an Evacuation of a missing pod is rejected\n"
+		mutating   = "the API server calls the mutating webhooks: a NodeMaintenance gets its drain plan\n"
+		acting     = "the leader acts: a NodeMaintenance without nodes goes from Idle to Complete\n"
+		rightful   = "the managers have the rights for all of their parts\n"
 	)
 	l.exec(account, "ebbtide", args...).assertSays(t, 0, "ok    "+validating, "ok    "+mutating, "ok    "+acting, "ok    "+rightful)
 	l.assertNoCheckIsLeft()
@@ -30,13 +30,13 @@ func checked(t *testing.T) {
 	for _, manager := range l.managers {
 		manager.Kill()
 	}
-	l.exec(account, "ebbtide", args...).assertSays(t, 1, "FAIL  "+validating, "what happened: ", "failed calling webhook",
-		"what to do: see whether managers are ready: kubectl get pods -n operations", "FAIL  "+mutating, "FAIL  "+acting, "ok    "+rightful, "error: 3 of 4 checks failed")
+	l.exec(account, "ebbtide", args...).assertSays(t, 1, "FAIL  "+validating, "reason: ", "failed calling webhook",
+		"suggestion: check that managers are ready: kubectl get pods -n operations", "FAIL  "+mutating, "FAIL  "+acting, "ok    "+rightful, "error: 3 of 4 checks failed")
 	l.takeLease()
 	l.cluster.StartReplica(t)
 	l.exec(account, "ebbtide", "check", "--namespace=operations", "--timeout=5s").assertSays(t, 1, "ok    "+validating, "ok    "+mutating, "FAIL  "+acting,
-		"what happened: nobody has taken notice of it: the time is up",
-		"what to do: see who leads: kubectl get lease -n operations ebbtide.dev", "error: 1 of 4 checks failed")
+		"reason: no manager has observed it: timed out",
+		"suggestion: check the leader: kubectl get lease -n operations ebbtide.dev", "error: 1 of 4 checks failed")
 	l.assertNoCheckIsLeft()
 }
 

@@ -56,8 +56,8 @@ func TestANodeMaintenanceOfSomebodyElse(t *testing.T) {
 
 	said := checked(t, c.Client)
 
-	const want = "one of this name is there already, and cannot be removed: it selects other nodes than a check does, so that somebody else has made it\n" +
-		"      what to do: remove it: kubectl delete nodemaintenance ebbtide-check"
+	const want = "one with this name exists and cannot be removed: it selects other nodes, so it was not created by a check\n" +
+		"      suggestion: remove it: kubectl delete nodemaintenance ebbtide-check"
 	if !strings.Contains(said, want) {
 		t.Errorf("it does not say %q:\n%s", want, said)
 	}
@@ -76,7 +76,7 @@ func TestLongANodeMaintenanceOfAnEarlierCheck(t *testing.T) {
 
 	said := checked(t, broken)
 
-	if !strings.Contains(said, "what happened: nobody has taken notice of it: the time is up") {
+	if !strings.Contains(said, "reason: no manager has observed it: timed out") {
 		t.Errorf("it does not get as far as to ask for a NodeMaintenance:\n%s", said)
 	}
 	if strings.Contains(said, "ok    the API server asks the mutating webhooks") {
