@@ -53,7 +53,7 @@ func TestBadFlags(t *testing.T) {
 	if _, err := parse("--node-name=n", "--manifest-dir=/m", "--state-dir=/mm"); err != nil {
 		t.Errorf("a folder beside it is refused: %v", err)
 	}
-	if err := restore([]string{"--manifest-dir=m"}); err == nil || !strings.Contains(err.Error(), "has to be an absolute path") {
+	if err := restore([]string{"--manifest-dir=m"}); err == nil || !strings.Contains(err.Error(), "must be an absolute path") {
 		t.Errorf("restore takes a path that is relative: %v", err)
 	}
 }

@@ -26,7 +26,7 @@ func TestVerbsThatAreNotUnderstood(t *testing.T) {
 		}
 	}
 	set := flag.NewFlagSet("check", flag.ContinueOnError)
-	if err := runCheck(t.Context(), set, []string{"now"}, io.Discard); err == nil || err.Error() != `"now" is no flag` {
+	if err := runCheck(t.Context(), set, []string{"now"}, io.Discard); err == nil || err.Error() != `unexpected argument "now"` {
 		t.Errorf("got %v", err)
 	}
 }
