@@ -70,10 +70,7 @@ func (o *agentsOptions) Run(ctx context.Context) error {
 		fmt.Fprintln(o.ErrOut, "No node has an agent. Install them with the chart value agent.enabled=true; see docs/static-pods.md")
 		return nil
 	}
-	now, err := clock.now()
-	if err != nil {
-		return err
-	}
+	now := timeOf(clock)
 	signs := o.signs(ctx, reached, agents)
 	signs.Now = now
 	o.reportUnread("pods", signs.PodNamespace, signs.PodsUnread)

@@ -136,11 +136,7 @@ func (o *drainOptions) begin(ctx context.Context) (*v1alpha1.NodeMaintenance, er
 	if err != nil {
 		return nil, err
 	}
-	now, err := o.clock.now()
-	if err != nil {
-		return nil, err
-	}
-	if err := o.apply(&m.Spec, now); err != nil {
+	if err := o.apply(&m.Spec, timeOf(o.clock)); err != nil {
 		return nil, err
 	}
 	if err := o.refuseSeveral(ctx, m, namesOf(picked)); err != nil {
