@@ -8,15 +8,14 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// ReachesElsewhere returns true if a change of a Cluster, or a new one (old is
-// nil), has Machines act on another cluster than before, or with other rights.
+// ReachesElsewhere returns true if a new Cluster (old is nil) or a changed one has Machines act on
+// another cluster than before, or with other rights.
 func ReachesElsewhere(c, old *v1alpha1.Cluster) bool {
 	return old == nil || !equality.Semantic.DeepEqual(c.Spec.KubeconfigSecretRef, old.Spec.KubeconfigSecretRef)
 }
 
-// ClusterRefusal says why a user who may neither delete nodes nor read the
-// kubeconfig may not decide on what Machines act. Why is what the authorizer said,
-// if anything.
+// ClusterRefusal returns the refusal of a user who may neither delete nodes nor read the kubeconfig.
+// Why is the authorizer's reason, if any.
 func ClusterRefusal(user string, c *v1alpha1.Cluster, why string) string {
 	if why != "" {
 		why = " (" + why + ")"

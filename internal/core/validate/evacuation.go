@@ -15,14 +15,13 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// EvacuationFacts is what is read to validate an Evacuation.
+// EvacuationFacts holds what the validation of an Evacuation depends on.
 type EvacuationFacts struct {
-	// Object is the Evacuation as it is to be, or the one that is to be deleted.
+	// Object is the new Evacuation, or the one to be deleted.
 	Object *v1alpha1.Evacuation
-	// Pod is the pod that bears the name in podRef, whatever its UID; nil if it
-	// is known that there is none.
+	// Pod has the name in podRef, with any UID; nil if it does not exist.
 	Pod *corev1.Pod
-	// Evacuators are those that are registered for the pod.
+	// Evacuators are registered for the pod.
 	Evacuators []v1alpha1.Evacuator
 }
 
@@ -34,8 +33,8 @@ var (
 	progressPath   = field.NewPath("status", "evacuationProgressTimestamp")
 )
 
-// CreateEvacuation refuses an Evacuation of a pod that does not exist, and
-// evacuators that are not those that the pod has.
+// CreateEvacuation refuses an Evacuation of a pod that does not exist, and evacuators that the pod
+// does not have.
 func CreateEvacuation(e EvacuationFacts) field.ErrorList {
 	ref := e.Object.Spec.PodRef
 	if e.Pod == nil {
@@ -49,9 +48,8 @@ func CreateEvacuation(e EvacuationFacts) field.ErrorList {
 	return evacuatorsOf(e)
 }
 
-// UpdateEvacuation refuses evacuators that are set later and are not those that
-// the pod has, and the mark by which the controller deletes an Evacuation. What may
-// not change at all is refused by the CRD.
+// UpdateEvacuation refuses evacuators that the pod does not have, and the label by which the
+// controller deletes an Evacuation. The CRD refuses changes of immutable fields.
 func UpdateEvacuation(e EvacuationFacts, old *v1alpha1.Evacuation) field.ErrorList {
 	if e.Object.Labels[v1alpha1.CompleteLabel] != old.Labels[v1alpha1.CompleteLabel] {
 		return field.ErrorList{field.Forbidden(completePath,
@@ -63,7 +61,7 @@ func UpdateEvacuation(e EvacuationFacts, old *v1alpha1.Evacuation) field.ErrorLi
 	return evacuatorsOf(e)
 }
 
-// DeleteEvacuation refuses to cancel what an evacuator has forbidden to cancel.
+// DeleteEvacuation refuses a cancellation that an evacuator has forbidden.
 func DeleteEvacuation(e EvacuationFacts) field.ErrorList {
 	status, ref := &e.Object.Status, e.Object.Spec.PodRef
 	if status.EvacuationCancellationPolicy != v1alpha1.CancellationForbid || e.Pod == nil || e.Pod.UID != ref.UID {
@@ -73,8 +71,7 @@ func DeleteEvacuation(e EvacuationFacts) field.ErrorList {
 		fmt.Sprintf("evacuator %s has forbidden to cancel the evacuation of pod %s; it ends when the pod is gone", status.ActiveEvacuatorClass, ref.Name))}
 }
 
-// UpdateEvacuationStatus refuses a report of progress from the future. One that was
-// there before is no reason to refuse other changes.
+// UpdateEvacuationStatus refuses a new progress report from the future.
 func UpdateEvacuationStatus(status, old v1alpha1.EvacuationStatus, now time.Time) field.ErrorList {
 	progress := status.EvacuationProgressTimestamp
 	latest := now.Add(evacuation.MaxClockSkew)
@@ -85,9 +82,8 @@ func UpdateEvacuationStatus(status, old v1alpha1.EvacuationStatus, now time.Time
 		fmt.Sprintf("must not be later than %s, a minute from now; check the clock of the evacuator", phrase.Time(latest)))}
 }
 
-// EvacuationWarnings tells what an Evacuation that was asked for does not become:
-// registrations of the pod that are left out, and evacuators that the pod does
-// not have.
+// EvacuationWarnings reports ignored registrations of the pod, and given evacuators that the pod
+// does not have.
 func EvacuationWarnings(given []v1alpha1.Evacuator, e EvacuationFacts, problems []podclass.Problem) []string {
 	var warnings []string
 	if len(given) > 0 && !sameEvacuators(given, e.Evacuators) {
@@ -99,8 +95,8 @@ func EvacuationWarnings(given []v1alpha1.Evacuator, e EvacuationFacts, problems 
 	return warnings
 }
 
-// InstigatorWarnings tells who asks for an Evacuation in the name of NodeMaintenances, as
-// KEP-4212 prints one, that it is withdrawn unless one of them asks for it.
+// InstigatorWarnings warns that an Evacuation in the name of NodeMaintenances, as KEP-4212 prints
+// one, is withdrawn unless one of them wants it.
 func InstigatorWarnings(e *v1alpha1.Evacuation) []string {
 	if !slices.Contains(e.Finalizers, v1alpha1.NodeMaintenanceInstigator) {
 		return nil
@@ -118,7 +114,7 @@ func evacuatorsOf(e EvacuationFacts) field.ErrorList {
 		fmt.Sprintf("evacuators are those that are registered on pod %s and no others; leave them out, or try again if they have just changed", e.Object.Spec.PodRef.Name))}
 }
 
-// sameEvacuators compares lists whose order means nothing.
+// sameEvacuators compares lists without their order.
 func sameEvacuators(a, b []v1alpha1.Evacuator) bool {
 	return slices.Equal(byClass(a), byClass(b))
 }
@@ -129,8 +125,8 @@ func byClass(evacuators []v1alpha1.Evacuator) []v1alpha1.Evacuator {
 	})
 }
 
-// EvacuationRefusal says why a user who may not delete a pod may not create,
-// change or delete its Evacuation. Why is what the authorizer said, if anything.
+// EvacuationRefusal returns the refusal of a user who may not delete the pod of an Evacuation. Why
+// is the authorizer's reason, if any.
 func EvacuationRefusal(user string, e *v1alpha1.Evacuation, why string) string {
 	if why != "" {
 		why = " (" + why + ")"

@@ -9,10 +9,9 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
-// EvictionNotice tells who evicts the pods of a node how a NodeMaintenance would do
-// that: KEP-4212 wants kubectl drain to give way to it. It is empty if a NodeMaintenance
-// has to do with the node already, one that is still to begin included, and for a
-// node that is nil, because it could not be read.
+// EvictionNotice recommends a NodeMaintenance to clients that evict the pods of a node (KEP-4212
+// wants kubectl drain to give way to it). It is empty if a NodeMaintenance selects or holds the
+// node, or if the node could not be read.
 func EvictionNotice(node *corev1.Node, maintenances []*v1alpha1.NodeMaintenance) string {
 	if node == nil || node.Annotations[v1alpha1.CordonAnnotation] != "" {
 		return ""
@@ -21,7 +20,7 @@ func EvictionNotice(node *corev1.Node, maintenances []*v1alpha1.NodeMaintenance)
 		if (MaintenanceChange{New: m}).Ends() {
 			continue
 		}
-		// One that cannot be understood drains nothing.
+		// An invalid selector drains nothing.
 		if matching, err := maintenance.Matching(&m.Spec, []*corev1.Node{node}); err == nil && len(matching) > 0 {
 			return ""
 		}

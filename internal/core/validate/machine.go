@@ -18,11 +18,11 @@ var (
 	preCreatePath   = hooksPath.Child("preCreate")
 )
 
-// hookPoint is where hooks hold a Machine.
+// hookPoint is a point at which hooks hold a Machine.
 type hookPoint struct {
 	name string
 	path *field.Path
-	// annotation begins the annotations that are hooks; empty if none are.
+	// annotation is the prefix of annotations that are hooks; empty if none are.
 	annotation string
 	hooks      func(v1alpha1.LifecycleHooks) []v1alpha1.LifecycleHook
 }
@@ -42,9 +42,8 @@ var hookPoints = []hookPoint{
 	},
 }
 
-// changedHooks refuses hooks, typed or by annotation, that are new or changed on
-// a Machine that is being deleted: the step that they would hold may be over.
-// Hooks may be removed at any time (machine-deletion-hooks).
+// changedHooks refuses new or changed hooks on a Machine that is being deleted, because their step
+// may be over. Hooks may be removed at any time (machine-deletion-hooks).
 func changedHooks(m, old *v1alpha1.Machine) field.ErrorList {
 	if m.DeletionTimestamp == nil {
 		return nil
@@ -65,8 +64,8 @@ func (p hookPoint) frozen(path *field.Path, hooks []string) field.ErrorList {
 		"%s hooks are immutable when machine is marked for deletion: the following hooks are new or changed: %s", p.name, strings.Join(hooks, ", ")))}
 }
 
-// newHooks are the names of the typed hooks that old does not have so. Without an
-// old Machine all are new.
+// newHooks returns the names of typed hooks that old does not have. Without an old Machine all are
+// new.
 func (p hookPoint) newHooks(m, old *v1alpha1.Machine) (names []string) {
 	var before []v1alpha1.LifecycleHook
 	if old != nil {
@@ -80,8 +79,8 @@ func (p hookPoint) newHooks(m, old *v1alpha1.Machine) (names []string) {
 	return names
 }
 
-// newAnnotations are the keys of the hooks by annotation that old does not have
-// so, in order. Without an old Machine all are new.
+// newAnnotations returns the keys of hooks by annotation that old does not have, in order. Without
+// an old Machine all are new.
 func (p hookPoint) newAnnotations(m, old *v1alpha1.Machine) (keys []string) {
 	if p.annotation == "" {
 		return nil
@@ -103,7 +102,7 @@ func (p hookPoint) newAnnotations(m, old *v1alpha1.Machine) (keys []string) {
 // MachineChange is a request to create (Old is nil) or change a Machine.
 type MachineChange struct {
 	Old, New *v1alpha1.Machine
-	// NoCluster is true if the Machine's Cluster is known not to exist.
+	// NoCluster is true if the Machine's Cluster does not exist.
 	NoCluster bool
 	// Parts are the objects of a new Machine that are deleted with it.
 	Parts []MachinePart
@@ -114,20 +113,19 @@ type MachinePart struct {
 	// Path is the field of the Machine that names it.
 	Path *field.Path
 	Ref  *v1alpha1.ObjectReference
-	// Resource serves the kind. If the API server does not know the kind it is
-	// what the kind's resource is called by the contract of Cluster API.
+	// Resource serves the kind, or would by the contract of Cluster API if the API server does not
+	// know the kind.
 	Resource schema.GroupVersionResource
 	Unknown  bool
-	// Cluster is true if objects of the kind are in no namespace.
+	// Cluster is true if the kind is not namespaced.
 	Cluster bool
-	// Refused is whether the author of the request may not delete it, and Why is
-	// what the authorizer said about that, which may be nothing.
+	// Refused is true if the author of the request may not delete it. Why is the authorizer's
+	// reason, if any.
 	Refused bool
 	Why     string
 }
 
-// MachineParts are the objects that are deleted with a Machine. What they are
-// beyond their names is left to be filled in.
+// MachineParts returns the objects that are deleted with a Machine, with their names only.
 func MachineParts(m *v1alpha1.Machine) []MachinePart {
 	parts := []MachinePart{{Path: field.NewPath("spec", "infrastructureRef"), Ref: &m.Spec.InfrastructureRef}}
 	if ref := m.Spec.Bootstrap.ConfigRef; ref != nil {
@@ -136,8 +134,8 @@ func MachineParts(m *v1alpha1.Machine) []MachinePart {
 	return parts
 }
 
-// Invalid refuses a change of hooks during the deletion, and parts that no object
-// in the Machine's namespace can be.
+// Invalid refuses changes of hooks during the deletion, and parts that no object in the Machine's
+// namespace can be.
 func (c MachineChange) Invalid() field.ErrorList {
 	if c.Old != nil {
 		return changedHooks(c.New, c.Old)
@@ -152,8 +150,7 @@ func (c MachineChange) Invalid() field.ErrorList {
 	return refused
 }
 
-// Refusal says which parts of the Machine the user may not delete. It is empty if
-// there are none.
+// Refusal names the parts of the Machine that the user may not delete; empty if there are none.
 func (c MachineChange) Refusal(user string) string {
 	var objects, resources []string
 	for _, part := range c.Parts {
@@ -175,8 +172,7 @@ func (c MachineChange) Refusal(user string) string {
 		user, strings.Join(objects, " and "), c.New.Namespace, strings.Join(resources, " and "))
 }
 
-// Warnings are what the author of the change should know: what the Machine will
-// wait for, and hooks that nobody will understand or that come too late.
+// Warnings reports what the Machine will wait for, and hooks that are not understood or too late.
 func (c MachineChange) Warnings() (warnings []string) {
 	if c.NoCluster {
 		warnings = append(warnings, fmt.Sprintf("spec.clusterName: there is no Cluster %s in namespace %s; the Machine waits for it",
@@ -196,7 +192,7 @@ func (c MachineChange) Warnings() (warnings []string) {
 	return append(warnings, c.late()...)
 }
 
-// unclear warns of a hook by annotation that does not say what or whose it is.
+// unclear warns of a hook by annotation without a name or owner.
 func (p hookPoint) unclear(key, value string) (warnings []string) {
 	if strings.Trim(strings.TrimPrefix(key, p.annotation), "/") == "" {
 		warnings = append(warnings, fmt.Sprintf("annotation %s is a %s hook without a name: give it one, as in %s/migrate-important-app", key, p.name, p.annotation))

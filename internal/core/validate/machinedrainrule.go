@@ -11,9 +11,8 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// MachineDrainRule returns everything that is wrong with the selectors of a rule,
-// in the order in which they are written; labels come by key. The CRD checks the
-// rest.
+// MachineDrainRule returns all errors in the selectors of a rule, in their order; labels are sorted
+// by key. The CRD checks the rest.
 func MachineDrainRule(rule *v1alpha1.MachineDrainRule) field.ErrorList {
 	var faults field.ErrorList
 	spec := field.NewPath("spec")
@@ -33,8 +32,8 @@ func MachineDrainRule(rule *v1alpha1.MachineDrainRule) field.ErrorList {
 	return faults
 }
 
-// selector returns what is wrong with a label selector. The API server's own
-// validation comes to the labels in any order.
+// selector returns the errors in a label selector. The API server's own validation visits labels in
+// any order.
 func selector(s *metav1.LabelSelector, at *field.Path) (faults field.ErrorList) {
 	if s == nil {
 		return nil

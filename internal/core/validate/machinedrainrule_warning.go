@@ -6,9 +6,8 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// MachineDrainRuleWarnings tells of a rule that NodeMaintenances do not obey
-// although somebody may think so: they obey those with nodes in Ebbtide's own
-// namespace, home.
+// MachineDrainRuleWarnings warns of a rule that NodeMaintenances ignore: they follow those with
+// nodes in Ebbtide's own namespace, home.
 func MachineDrainRuleWarnings(rule *v1alpha1.MachineDrainRule, home string) []string {
 	forNodes := len(rule.Spec.Nodes) > 0
 	switch {

@@ -15,28 +15,26 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
-// maxNamed is how many nodes a refusal names.
+// maxNamed bounds the nodes that a refusal names.
 const maxNamed = 3
 
-// MaintenanceChange is a request to create (Old is nil), change, or delete (New
-// is nil) a NodeMaintenance.
+// MaintenanceChange is a request to create (Old is nil), change, or delete (New is nil) a
+// NodeMaintenance.
 type MaintenanceChange struct {
 	Old, New *v1alpha1.NodeMaintenance
 	// Nodes are all nodes of the cluster.
 	Nodes []*corev1.Node
-	// Others are all NodeMaintenances, this one may be among them. They are needed
-	// only if the change Drains; OthersUnknown is why they could not be read.
+	// Others are all NodeMaintenances, needed only if the change Drains; OthersUnknown is set if
+	// they could not be read.
 	Others        []*v1alpha1.NodeMaintenance
 	OthersUnknown error
-	// Now is the earliest time that it may be; see skew.Earliest.
+	// Now is the earliest possible time; see skew.Earliest.
 	Now time.Time
 }
 
-// Affected are the names of the nodes that the NodeMaintenance selects before or
-// after the change, in order, and of those that it names for later: who makes it has
-// to be allowed to delete each.
-//
-// Errors: a selector cannot be understood; the error names the field.
+// Affected returns the names of the nodes that the NodeMaintenance selects before or after the
+// change, in order, and of those that it names for later. The author must be allowed to delete each.
+// The error names the field of an invalid selector.
 func (c MaintenanceChange) Affected() ([]string, error) {
 	var names []string
 	for _, m := range []*v1alpha1.NodeMaintenance{c.Old, c.New} {
@@ -60,12 +58,12 @@ func (c MaintenanceChange) Affected() ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// CompletedRefusal is why a node cannot be given back before the others; empty if each can.
+// CompletedRefusal returns why a node cannot be given back before the others; empty if each can.
 func (c MaintenanceChange) CompletedRefusal() string {
 	if c.Old == nil || c.New == nil {
 		return ""
 	}
-	// A selector that cannot be understood is refused elsewhere.
+	// An invalid selector is refused elsewhere.
 	matching, err := maintenance.Matching(&c.Old.Spec, c.Nodes)
 	if err != nil {
 		return ""
@@ -83,8 +81,8 @@ func (c MaintenanceChange) CompletedRefusal() string {
 	return fmt.Sprintf("spec.completedNodes: this NodeMaintenance does not have %s. Only nodes that exist and that spec.nodeSelector matches can be given back", namedNodes(strange))
 }
 
-// TakesLaterNodes returns true if the change has nodes taken that nobody can name now:
-// any node that comes later, or gets another label, may match a term without a name.
+// TakesLaterNodes returns true if the change may select nodes that do not exist yet or get another
+// label: a term has no name.
 func (c MaintenanceChange) TakesLaterNodes() bool {
 	if c.Ends() || c.Old != nil && equality.Semantic.DeepEqual(c.Old.Spec, c.New.Spec) {
 		return false
@@ -93,8 +91,8 @@ func (c MaintenanceChange) TakesLaterNodes() bool {
 		func(term corev1.NodeSelectorTerm) bool { return len(namedBy(term)) == 0 })
 }
 
-// namedBy are the names of the only nodes that a term can match; none if it does not
-// go by name. Whatever else the term asks for only makes them fewer.
+// namedBy returns the names of the only nodes that a term can match; none if it does not select by
+// name.
 func namedBy(term corev1.NodeSelectorTerm) []string {
 	for _, field := range term.MatchFields {
 		if field.Key == metav1.ObjectNameField && field.Operator == corev1.NodeSelectorOpIn {
@@ -104,32 +102,30 @@ func namedBy(term corev1.NodeSelectorTerm) []string {
 	return nil
 }
 
-// Ends returns true if the change takes no node from now on.
+// Ends returns true if the change selects no node from now on.
 func (c MaintenanceChange) Ends() bool {
 	return c.New == nil || c.New.DeletionTimestamp != nil || c.New.Spec.Stage == v1alpha1.StageComplete
 }
 
-// NodeRights is what became known of the right of a user, who may not delete
-// every node, to delete the nodes of a NodeMaintenance.
+// NodeRights holds the rights of a user, who may not delete every node, to delete the nodes of a
+// NodeMaintenance.
 type NodeRights struct {
 	User string
-	// Affected is how many nodes there are, Refused are those that the user may
-	// not delete, in order, and Unknown how many were not asked for any more.
+	// Affected counts the nodes, Refused are those that the user may not delete, in order, and
+	// Unknown counts those that were not reviewed.
 	Affected, Unknown int
 	Refused           []string
-	// Later is whether the NodeMaintenance may take nodes that come later, Ends whether it is
-	// to end.
+	// Later is true if the NodeMaintenance may take nodes that come later, Ends if it ends.
 	Later, Ends bool
-	// Why is what the authorizer said about the right to delete every node.
+	// Why is the authorizer's reason about the right to delete every node.
 	Why string
 }
 
-// Enough returns true if no further review can change the answer or the nodes
-// that it names.
+// Enough returns true if no further review can change the answer or the nodes that it names.
 func (r NodeRights) Enough() bool { return r.Later || len(r.Refused) > maxNamed }
 
-// Refusal says why the user may not put these nodes into maintenance, change that
-// or end it. It is empty if the user may.
+// Refusal returns why the user may not put these nodes into maintenance, change that or end it;
+// empty if the user may.
 func (r NodeRights) Refusal() string {
 	const help = `ask for the verb "delete" on `
 	why := ""

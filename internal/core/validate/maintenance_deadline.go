@@ -10,10 +10,9 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
-// DeadlineRefusal says why the deadline of the NodeMaintenance cannot be meant: it deletes
-// and has passed, so that all pods of nodes that are selected now would be deleted at once.
-// It is empty if there is nothing to say against it, or while the clock is skewed: nothing
-// is deleted then, nor for a deadline that had passed before the drain began.
+// DeadlineRefusal refuses a deadline that deletes and has passed, because all pods of the selected
+// nodes would be deleted at once. It is empty for other deadlines, and while the clock is skewed:
+// nothing is deleted then.
 func (c MaintenanceChange) DeadlineRefusal() string {
 	if c.Ends() || !c.deletesAtDeadline() || !c.asksForDeletion() {
 		return ""
@@ -31,18 +30,17 @@ func (c MaintenanceChange) deletesAtDeadline() bool {
 	return d != nil && d.OnDeadline == v1alpha1.DeadlineDelete
 }
 
-// asksForDeletion returns true if the change has more pods deleted at the deadline, or at
-// another time, as far as it says so.
+// asksForDeletion returns true if the change may delete more pods at the deadline, or at another
+// time.
 func (c MaintenanceChange) asksForDeletion() bool {
 	return c.changesDeadline() || c.movesNodes() || c.changesInPlace() || c.Old.Spec.DrainDepth != c.New.Spec.DrainDepth
 }
 
-// changesDeadline returns true if the change says otherwise what happens when.
 func (c MaintenanceChange) changesDeadline() bool {
 	return c.Old == nil || !equality.Semantic.DeepEqual(c.Old.Spec.Deadline, c.New.Spec.Deadline)
 }
 
-// ofDeadline warns of what becomes of pods at the deadline.
+// ofDeadline warns of what is done to pods at the deadline.
 func (c MaintenanceChange) ofDeadline() []string {
 	d := c.New.Spec.Deadline
 	if d == nil || !c.changesDeadline() && c.Old.Spec.Stage == c.New.Spec.Stage {

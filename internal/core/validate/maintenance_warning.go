@@ -17,21 +17,19 @@ import (
 )
 
 const (
-	// controlPlaneLabel is on the nodes of the control plane.
 	controlPlaneLabel = "node-role.kubernetes.io/control-plane"
-	// usualToleration is for how many seconds a pod tolerates a node that is away
-	// if it does not say so itself: the API server adds that to it.
+	// usualToleration is the default of the API server, in seconds, for which a pod tolerates a node
+	// that is away.
 	usualToleration = 300
 )
 
-// Warnings are what the author of the change should know about the nodes that it
-// selects and about the pods that stay on them. There are none unless the change
-// is about these and asks for something.
+// Warnings reports problems of the selected nodes and of the pods that stay on them, if the change
+// is about these.
 func (c MaintenanceChange) Warnings() []string {
 	if c.Ends() || !c.movesNodes() && !c.changesInPlace() && !c.changesDeadline() {
 		return nil
 	}
-	// A selector that cannot be understood is refused elsewhere.
+	// An invalid selector is refused elsewhere.
 	matching, err := maintenance.Matching(&c.New.Spec, c.Nodes)
 	var warnings []string
 	if err == nil && c.movesNodes() {
@@ -44,13 +42,12 @@ func (c MaintenanceChange) Warnings() []string {
 	return slices.Concat(warnings, c.ofInPlace(matching), c.ofOthers(matching))
 }
 
-// movesNodes returns true if the change selects nodes or asks more of them.
+// movesNodes returns true if the change selects other nodes or moves them to another stage.
 func (c MaintenanceChange) movesNodes() bool {
 	return c.Old == nil || c.Old.Spec.Stage != c.New.Spec.Stage ||
 		!equality.Semantic.DeepEqual(c.Old.Spec.NodeSelector, c.New.Spec.NodeSelector)
 }
 
-// changesInPlace returns true if the change says otherwise which pods stay.
 func (c MaintenanceChange) changesInPlace() bool {
 	return c.Old == nil || !equality.Semantic.DeepEqual(c.Old.Spec.InPlace, c.New.Spec.InPlace)
 }
@@ -58,7 +55,7 @@ func (c MaintenanceChange) changesInPlace() bool {
 // Drains returns true if the NodeMaintenance drains nodes after the change.
 func (c MaintenanceChange) Drains() bool { return !c.Ends() && c.New.Spec.Stage == v1alpha1.StageDrain }
 
-// ofNodes warns of a selector that takes too much or nothing.
+// ofNodes warns of a selector that matches too much or nothing.
 func (c MaintenanceChange) ofNodes(matching []*corev1.Node) []string {
 	selected, all := controlPlanes(matching), controlPlanes(c.Nodes)
 	switch {
@@ -72,7 +69,7 @@ func (c MaintenanceChange) ofNodes(matching []*corev1.Node) []string {
 	return nil
 }
 
-// ofForeignDrains warns of nodes that somebody else drains at the moment.
+// ofForeignDrains warns of nodes with a foreign drain.
 func ofForeignDrains(matching []*corev1.Node) []string {
 	var drained []*corev1.Node
 	for _, node := range matching {
@@ -99,7 +96,7 @@ func controlPlanes(nodes []*corev1.Node) (count int) {
 	return count
 }
 
-// ofInPlace warns of what becomes of pods although, or because, they ask to stay.
+// ofInPlace warns of what is done to pods with the label to stay.
 func (c MaintenanceChange) ofInPlace(matching []*corev1.Node) (warnings []string) {
 	inPlace := c.New.Spec.InPlace
 	if inPlace == nil {
@@ -131,9 +128,8 @@ func (c MaintenanceChange) ofInPlace(matching []*corev1.Node) (warnings []string
 	return warnings
 }
 
-// staying are the entries of the drain plan that select pods for asking to stay.
-// Whoever wrote them may have numbered them otherwise, before the default entries
-// came among them.
+// staying returns the entries of the drain plan that select pods by the label to stay. The default
+// entries may have changed their indexes.
 func (c MaintenanceChange) staying() (entries []string) {
 	for i := range c.New.Spec.DrainPlan {
 		if entry := &c.New.Spec.DrainPlan[i]; selectsStaying(entry.PodSelector) {
@@ -143,7 +139,7 @@ func (c MaintenanceChange) staying() (entries []string) {
 	return entries
 }
 
-// selectsStaying returns true if the selector demands the label of pods that stay.
+// selectsStaying returns true if the selector requires the label to stay.
 func selectsStaying(selector *metav1.LabelSelector) bool {
 	if selector == nil {
 		return false
@@ -158,8 +154,8 @@ func selectsStaying(selector *metav1.LabelSelector) bool {
 	})
 }
 
-// ofOthers warns of other NodeMaintenances that drain some of the same nodes and
-// see it otherwise which pods stay.
+// ofOthers warns of other NodeMaintenances that drain some of the same nodes and differ in which
+// pods stay.
 func (c MaintenanceChange) ofOthers(matching []*corev1.Node) (warnings []string) {
 	if !c.Drains() {
 		return nil
@@ -171,7 +167,7 @@ func (c MaintenanceChange) ofOthers(matching []*corev1.Node) (warnings []string)
 		if other.Name == c.New.Name || !(MaintenanceChange{New: other}).Drains() {
 			continue
 		}
-		// One that cannot be understood drains nothing.
+		// An invalid selector drains nothing.
 		shared, err := maintenance.Matching(&other.Spec, matching)
 		if says := together(c.New.Spec.InPlace != nil, other.Spec.InPlace != nil); err == nil && len(shared) > 0 && says != "" {
 			warnings = append(warnings, fmt.Sprintf("NodeMaintenance %s also drains %s%s", other.Name, nodesNamed(shared), says))
@@ -183,8 +179,8 @@ func (c MaintenanceChange) ofOthers(matching []*corev1.Node) (warnings []string)
 	return warnings
 }
 
-// together is what becomes of pods that ask to stay, under two NodeMaintenances
-// that are in place or not.
+// together returns what is done to pods with the label to stay, under two NodeMaintenances that are
+// in place or not.
 func together(this, other bool) string {
 	switch {
 	case this && other:
@@ -205,7 +201,6 @@ func nodesNamed(nodes []*corev1.Node) string {
 	return namedNodes(names)
 }
 
-// namedNodes sorts the names.
 func namedNodes(names []string) string {
 	slices.Sort(names)
 	if len(names) == 1 {
