@@ -70,6 +70,9 @@ func TestAPlanIsMadeOnceInAWhile(t *testing.T) {
 	if next := w.nextDue(r); next != 0 {
 		t.Errorf("the next pass is due in %s, but nothing has changed", next)
 	}
+	if r.plans.forget("upgrade"); r.plans.has("one") || len(r.plans.in) > 0 {
+		t.Error("a plan that is forgotten is still indexed")
+	}
 }
 
 // A plan that cannot be made stops nothing, and is made later.

@@ -68,6 +68,9 @@ func TestWhichNodeEventsMatter(t *testing.T) {
 		"other pods that stay away": {old: node, want: true, now: changed(node, func(n *corev1.Node) {
 			n.Annotations = map[string]string{v1alpha1.DrainTargetsAnnotation: "[]"}
 		})},
+		"the switch of an autoscaler": {old: node, want: true, now: changed(node, func(n *corev1.Node) {
+			n.Annotations = map[string]string{v1alpha1.KarpenterDoNotDisruptAnnotation: "true"}
+		})},
 		"our taint": {old: node, want: true, now: changed(node, func(n *corev1.Node) {
 			n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.DaemonSetTaint, Effect: corev1.TaintEffectNoSchedule}}
 		})},
@@ -103,7 +106,11 @@ func TestWhichMaintenanceEventsMatter(t *testing.T) {
 		"a finalizer that was taken away": {want: true, now: changed(upgrade, func(m *v1alpha1.NodeMaintenance) {
 			m.Finalizers = []string{"other"}
 		})},
-		"one that is gone": {want: true},
+		"a hand-over":        {want: true, now: annotated(upgrade, v1alpha1.HandedOverAnnotation)},
+		"a pause":            {want: true, now: annotated(upgrade, v1alpha1.BridgePausedAnnotation)},
+		"it allows removal":  {want: true, now: annotated(upgrade, v1alpha1.AllowScaleDownAnnotation)},
+		"another annotation": {now: annotated(upgrade, "example.com/note")},
+		"one that is gone":   {want: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -115,6 +122,10 @@ func TestWhichMaintenanceEventsMatter(t *testing.T) {
 			}
 		})
 	}
+}
+
+func annotated(m *v1alpha1.NodeMaintenance, key string) *v1alpha1.NodeMaintenance {
+	return changed(m, func(m *v1alpha1.NodeMaintenance) { m.Annotations = map[string]string{key: "true"} })
 }
 
 func TestWhichPodEventsMatter(t *testing.T) {
