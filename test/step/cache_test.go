@@ -45,7 +45,7 @@ func TestAKindThatCannotBeReadHoldsUpNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	nodes, maps := follow(t, mgr, "apart-nodes", &corev1.Node{}), follow(t, mgr, "apart-maps", &corev1.ConfigMap{})
-	runManager(t, mgr)
+	runUntilEnd(t, mgr.Start)
 	for _, object := range []client.Object{
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: user}},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace(t), Name: user}},
@@ -68,20 +68,6 @@ func TestAKindThatCannotBeReadHoldsUpNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	maps.await(t, user)
-}
-
-// runManager runs a manager until the test ends.
-func runManager(t *testing.T, mgr manager.Manager) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("the manager has ended: %v", err)
-		}
-	})
 }
 
 // followed are the names of objects that a controller was told of.

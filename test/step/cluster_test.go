@@ -50,15 +50,7 @@ func followClusters(t *testing.T, c *cluster.Cluster) *workload.Registry {
 	if err := errors.Join(err, kube.IndexFields(t.Context(), mgr.GetFieldIndexer()), kube.IndexMachines(t.Context(), mgr.GetFieldIndexer()), controller.Add(mgr, registry)); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("the manager has ended with: %v", err)
-		}
-	})
+	runUntilEnd(t, mgr.Start)
 	return registry
 }
 

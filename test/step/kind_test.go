@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -74,13 +75,7 @@ func newLibrary(t *testing.T, c *cluster.Cluster, config *rest.Config) *library 
 		l.changes++
 	})
 	l.must("make a cache", err)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- l.objects.Start(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		l.must("run the cache", <-ended)
-	})
+	runUntilEnd(t, l.objects.Start)
 	return l
 }
 
@@ -219,4 +214,20 @@ func TestAVersionThatIsNotServedIsNotAnObjectThatIsGone(t *testing.T) {
 	})
 	// What the cache still has is of the time when it was served.
 	l.eventually("the cache not to be believed", func(_ *unstructured.Unstructured, err error) bool { return err != nil && l.told() > told })
+}
+
+// Only a missing webhook, or a kind that came after the Machine, lets one name
+// what is in no namespace.
+func TestWhatIsInNoNamespaceIsNoPartOfAMachine(t *testing.T) {
+	t.Parallel()
+	c := startServer(t)
+	l := newLibrary(t, c, c.Config)
+	itself := types.NamespacedName{Namespace: l.namespace, Name: l.namespace}
+	patience.Eventually(t, "namespaces to be in the cache", func(ctx context.Context) (string, bool) {
+		found, err := l.objects.Get(ctx, itself, corev1.SchemeGroupVersion.WithKind("Namespace"))
+		if found.Object != nil || err != nil {
+			t.Fatalf("found %v, error %v, want nothing", found.Object, err)
+		}
+		return fmt.Sprint(found.Watched), found.Watched
+	})
 }

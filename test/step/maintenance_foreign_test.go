@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,16 +43,9 @@ func TestAMadeUpDrainStopsNothing(t *testing.T) {
 	t.Parallel()
 	s := maintain(t, nil)
 	name, mallory := s.cluster.User(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}})
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.prefix + "-node", Labels: map[string]string{"pool": s.prefix}}}
-	s.must("create the node", s.api.Create(s.ctx(), node))
+	node := s.node("-node", s.prefix)
 	s.claim(mallory, node, corev1.ConditionTrue)
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: s.prefix + "-pod"},
-		Spec:       corev1.PodSpec{NodeName: node.Name, Containers: []corev1.Container{{Name: "shop", Image: "shop"}}},
-	}
-	s.must("create the pod", s.api.Create(s.ctx(), pod))
-	upgrade := drainOf(s.prefix)
-	s.must("create the maintenance", s.api.Create(s.ctx(), upgrade))
+	pod, upgrade := s.pod(node), s.drain(s.prefix)
 	const theirs = "True/KubectlDrainStarted/go away"
 	s.until("the pod to be asked to leave, and the drain that "+name+" has made up to be told", func() (string, bool) {
 		s.read(upgrade)
@@ -64,12 +56,8 @@ func TestAMadeUpDrainStopsNothing(t *testing.T) {
 		return told + conditionOn(node, v1alpha1.NodeDrainInProgress), is && len(s.evacuationsOf(pod)) == 1
 	})
 	s.evacuate(pod)
-	s.until("the maintenance to be drained", func() (string, bool) {
-		s.claim(mallory, node, corev1.ConditionTrue) // again and again
-		s.read(upgrade)
-		return upgrade.Status.Summary, meta.IsStatusConditionTrue(upgrade.Status.Conditions, v1alpha1.ConditionDrained)
-	})
-	s.change("complete the maintenance", upgrade, func() { upgrade.Spec.Stage = v1alpha1.StageComplete })
+	s.awaitDrained(upgrade, func() { s.claim(mallory, node, corev1.ConditionTrue) })
+	s.complete(upgrade)
 	s.until("the node to be given back", func() (string, bool) {
 		s.read(node)
 		s.read(upgrade)
@@ -89,21 +77,15 @@ func TestAMadeUpRemovalHoldsUpOneMaintenanceOnly(t *testing.T) {
 	var nodes []*corev1.Node
 	var all []*v1alpha1.NodeMaintenance
 	for _, which := range []string{"a", "b"} {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.prefix + which, Labels: map[string]string{"pool": s.prefix + which}}}
-		s.must("create the node", s.api.Create(s.ctx(), node))
-		one := drainOf(s.prefix + which)
-		s.must("create the maintenance", s.api.Create(s.ctx(), one))
-		nodes, all = append(nodes, node), append(all, one)
+		nodes, all = append(nodes, s.node(which, s.prefix+which)), append(all, s.drain(s.prefix+which))
 	}
-	s.until("both to be drained", func() (string, bool) {
-		s.read(all[0])
-		s.read(all[1])
-		return all[0].Status.Summary + all[1].Status.Summary, meta.IsStatusConditionTrue(all[0].Status.Conditions, "Drained") && meta.IsStatusConditionTrue(all[1].Status.Conditions, "Drained")
-	})
+	for _, one := range all {
+		s.awaitDrained(one, func() {})
+	}
 	patch := `{"spec":{"taints":[{"key":"ToBeDeletedByClusterAutoscaler","value":"99999999999999999","effect":"NoSchedule"}]}}`
 	s.must("taint the node", mallory.Patch(s.ctx(), nodes[0].DeepCopy(), client.RawPatch(types.StrategicMergePatchType, []byte(patch))))
 	for _, one := range all {
-		s.change("complete the maintenance", one, func() { one.Spec.Stage = v1alpha1.StageComplete })
+		s.complete(one)
 	}
 	const waits = "complete, was drained, 1 node cordoned until others are through with draining"
 	s.until("one to end and the other to say what it waits for", func() (string, bool) {

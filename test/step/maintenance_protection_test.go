@@ -46,7 +46,7 @@ func TestAutoscalersAreKeptFromANodeOnARealAPIServer(t *testing.T) {
 	shows("the node to be let go", "false", "")
 	s.change("say that it is to stay", upgrade, func() { upgrade.Annotations = nil })
 	shows("the node to be kept again, but for the answer", "true", "")
-	s.change("complete the maintenance", upgrade, func() { upgrade.Spec.Stage = v1alpha1.StageComplete })
+	s.complete(upgrade)
 	s.until("the maintenance to end", func() (string, bool) {
 		s.read(upgrade)
 		return upgrade.Status.Summary, len(upgrade.Finalizers) == 0

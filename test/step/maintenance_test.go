@@ -86,6 +86,48 @@ func drainOf(pool string) *v1alpha1.NodeMaintenance {
 	}
 }
 
+// node creates a node of a pool.
+func (s *server) node(suffix, pool string) *corev1.Node {
+	s.t.Helper()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.prefix + suffix, Labels: map[string]string{"pool": pool}}}
+	s.must("create the node", s.api.Create(s.ctx(), node))
+	return node
+}
+
+// pod creates a pod on a node.
+func (s *server) pod(node *corev1.Node) *corev1.Pod {
+	s.t.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: s.prefix + "-pod", Labels: map[string]string{"app": "shop"}},
+		Spec:       corev1.PodSpec{NodeName: node.Name, Containers: []corev1.Container{{Name: "shop", Image: "shop"}}},
+	}
+	s.must("create the pod", s.api.Create(s.ctx(), pod))
+	return pod
+}
+
+// drain creates a maintenance that drains a pool.
+func (s *server) drain(pool string) *v1alpha1.NodeMaintenance {
+	s.t.Helper()
+	upgrade := drainOf(pool)
+	s.must("create the maintenance", s.api.Create(s.ctx(), upgrade))
+	return upgrade
+}
+
+// awaitDrained waits until a maintenance is drained, whatever happens meanwhile.
+func (s *server) awaitDrained(upgrade *v1alpha1.NodeMaintenance, meanwhile func()) {
+	s.t.Helper()
+	s.until(upgrade.Name+" to be drained", func() (string, bool) {
+		meanwhile()
+		s.read(upgrade)
+		return upgrade.Status.Summary, meta.IsStatusConditionTrue(upgrade.Status.Conditions, v1alpha1.ConditionDrained)
+	})
+}
+
+func (s *server) complete(upgrade *v1alpha1.NodeMaintenance) {
+	s.t.Helper()
+	s.change("complete the maintenance", upgrade, func() { upgrade.Spec.Stage = v1alpha1.StageComplete })
+}
+
 // lookAgain has all nodes and maintenances of the test looked at once more, which belong
 // together with a node beside: it returns when a maintenance of that one has its first status.
 func (s *server) lookAgain(beside, name string) {
@@ -117,17 +159,10 @@ func trueConditions(node *corev1.Node) []string {
 // The managers of other tests would write, too: it runs before those that are parallel.
 func TestADrainOnARealAPIServer(t *testing.T) {
 	s := maintain(t, nil)
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.prefix + "-node", Labels: map[string]string{"pool": s.prefix}}}
-	s.must("create the node", s.api.Create(s.ctx(), node))
+	node := s.node("-node", s.prefix)
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}}
 	s.must("make the node ready", s.api.Status().Update(s.ctx(), node))
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: s.prefix + "-pod", Labels: map[string]string{"app": "shop"}},
-		Spec:       corev1.PodSpec{NodeName: node.Name, Containers: []corev1.Container{{Name: "shop", Image: "shop"}}},
-	}
-	s.must("create the pod", s.api.Create(s.ctx(), pod))
-	upgrade := drainOf(s.prefix)
-	s.must("create the maintenance", s.api.Create(s.ctx(), upgrade))
+	pod, upgrade := s.pod(node), s.drain(s.prefix)
 
 	s.until("the node to be cordoned and its pod to be asked to leave", func() (string, bool) {
 		evacuations := s.evacuationsOf(pod)
@@ -138,12 +173,9 @@ func TestADrainOnARealAPIServer(t *testing.T) {
 	})
 
 	s.evacuate(pod)
-	s.until("the maintenance to be drained", func() (string, bool) {
-		s.read(upgrade)
-		return upgrade.Status.Summary, meta.IsStatusConditionTrue(upgrade.Status.Conditions, v1alpha1.ConditionDrained)
-	})
+	s.awaitDrained(upgrade, func() {})
 
-	s.change("complete the maintenance", upgrade, func() { upgrade.Spec.Stage = v1alpha1.StageComplete })
+	s.complete(upgrade)
 	s.until("the node to be given back", func() (string, bool) {
 		s.read(node)
 		s.read(upgrade)
@@ -159,7 +191,7 @@ func TestADrainOnARealAPIServer(t *testing.T) {
 func (s *server) comesToRest(node *corev1.Node, upgrade *v1alpha1.NodeMaintenance) {
 	s.t.Helper()
 	beside, idle := s.prefix+"-beside", drainOf(s.prefix)
-	s.must("create a node beside", s.api.Create(s.ctx(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: beside, Labels: map[string]string{"pool": beside}}}))
+	s.node("-beside", beside)
 	idle.Name, idle.Spec.Stage = s.prefix+"-both", v1alpha1.StageIdle
 	terms := idle.Spec.NodeSelector.NodeSelectorTerms
 	idle.Spec.NodeSelector.NodeSelectorTerms = append(terms, drainOf(beside).Spec.NodeSelector.NodeSelectorTerms...)

@@ -37,8 +37,7 @@ func tooLong(t *testing.T) (asked *atomic.Int32, kubeconfig []byte) {
 func TestAClusterThatExceedsABoundIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	clock := clocktesting.NewFakeClock(time.Now())
-	w := newRemotes(t, workload.Options{Clock: clock})
-	w.start(t)
+	w := startRemotes(t, workload.Options{Clock: clock})
 	asked, kubeconfig := tooLong(t)
 	c := w.remote(t, "east", kubeconfig)
 	_, _ = w.registry.Use(c, usingMachine)
@@ -63,8 +62,7 @@ func TestAClusterThatExceedsABoundIsLeftAlone(t *testing.T) {
 func TestAClusterIsLeftAloneAfterARestart(t *testing.T) {
 	t.Parallel()
 	clock := clocktesting.NewFakeClock(time.Now())
-	w := newRemotes(t, workload.Options{Clock: clock})
-	w.start(t)
+	w := startRemotes(t, workload.Options{Clock: clock})
 	told := make(chan types.NamespacedName, 1000)
 	w.registry.OnChange(func(at types.NamespacedName) { told <- at })
 	asked, kubeconfig := tooLong(t)

@@ -74,8 +74,7 @@ const mayTake = 64 << 20
 func TestManyHostileClusters(t *testing.T) {
 	pace := quick
 	pace.Answer, pace.Message = asSlow, 5*time.Second // All of them share two cores.
-	w := newRemotes(t, workload.Options{Pace: &pace, RemoteMemory: 32 << 20, RemotesMemory: mayTake})
-	w.start(t)
+	w := startRemotes(t, workload.Options{Pace: &pace, RemoteMemory: 32 << 20, RemotesMemory: mayTake})
 	good := w.remote(t, "good", w.kubeconfig(t, same))
 	w.connect(t, good)
 	var bad []*v1alpha1.Cluster
@@ -148,8 +147,7 @@ func (w *remotes) hoarders(t *testing.T, name string) (all []*v1alpha1.Cluster) 
 // is asked of it at a time.
 func TestConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
-	w := newRemotes(t, workload.Options{Pace: &quick})
-	w.start(t)
+	w := startRemotes(t, workload.Options{Pace: &quick})
 	held, release := make(chan struct{}, 1000), make(chan struct{})
 	var open opened
 	server, kubeconfig := serveBy(t, open.count, w.behind(t, func(_ http.ResponseWriter, r *http.Request) bool {

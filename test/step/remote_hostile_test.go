@@ -269,8 +269,7 @@ func isAttacked(t *testing.T, name string, test threat) {
 	if strings.HasSuffix(name, "drips") {
 		pace.Message = 3 * time.Second
 	}
-	w := newRemotes(t, workload.Options{Pace: &pace, RemoteMemory: 32 << 20})
-	w.start(t)
+	w := startRemotes(t, workload.Options{Pace: &pace, RemoteMemory: 32 << 20})
 	server, kubeconfig := w.front(t, func(answer http.ResponseWriter, r *http.Request) bool {
 		pods := r.URL.Path == "/api/v1/pods" && r.URL.Query().Get("limit") != "1"
 		if pods {

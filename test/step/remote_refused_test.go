@@ -90,6 +90,17 @@ func answers(answer http.HandlerFunc) func(*testing.T) []byte {
 	}
 }
 
+// refusesAll is ready, and refuses every other request in words that may repeat the token.
+func refusesAll(words func(token string) string) func(*testing.T) []byte {
+	return answers(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/readyz" {
+			_, _ = io.WriteString(w, "ok")
+			return
+		}
+		refuse(w, http.StatusForbidden, words(r.Header.Get("Authorization")))
+	})
+}
+
 func listens(serve func(net.Conn)) func(*testing.T) []byte {
 	return func(t *testing.T) []byte { return leadsTo(t, listen(t, serve), nil) }
 }
@@ -144,33 +155,15 @@ var unusable = map[string]struct {
 		"you are nobody",
 	},
 	"it shows everybody what we send": {
-		answers(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/readyz" {
-				_, _ = io.WriteString(w, "ok")
-				return
-			}
-			refuse(w, http.StatusForbidden, "got "+r.Header.Get("Authorization"))
-		}),
+		refusesAll(func(token string) string { return "got " + token }),
 		"got Bearer (secret)",
 	},
 	"it writes to our terminal": {
-		answers(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/readyz" {
-				_, _ = io.WriteString(w, "ok")
-				return
-			}
-			refuse(w, http.StatusForbidden, "got \u001b[2J\u202e"+r.Header.Get("Authorization")+"\u0007 and more")
-		}),
+		refusesAll(func(token string) string { return "got \u001b[2J\u202e" + token + "\u0007 and more" }),
 		"got [2J Bearer (secret) and more",
 	},
 	"it says more than anybody reads": {
-		answers(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/readyz" {
-				_, _ = io.WriteString(w, "ok")
-				return
-			}
-			refuse(w, http.StatusForbidden, strings.Repeat("x", 30<<10))
-		}),
+		refusesAll(func(string) string { return strings.Repeat("x", 30<<10) }),
 		strings.Repeat("x", 400),
 	},
 	"it is not trusted": {
@@ -203,8 +196,7 @@ const longest = 500
 // cannotBeUsed fails unless a cluster is told to be unreachable in these words.
 func cannotBeUsed(t *testing.T, kubeconfig []byte, begins, holds string) {
 	t.Helper()
-	w := newRemotes(t, workload.Options{Pace: &quick})
-	w.start(t)
+	w := startRemotes(t, workload.Options{Pace: &quick})
 	c := w.remote(t, "east", kubeconfig)
 	if _, err := w.registry.Use(c, usingMachine); !errors.Is(err, workload.ErrConnecting) {
 		t.Errorf("first use = %v, want that it is being connected", err)
@@ -236,8 +228,7 @@ func TestASecretThatCannotBeUsed(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newRemotes(t, workload.Options{Pace: &quick})
-			w.start(t)
+			w := startRemotes(t, workload.Options{Pace: &quick})
 			if test.data != nil {
 				w.secret(t, "east", test.data)
 			}
@@ -259,8 +250,7 @@ func TestASecretThatCannotBeUsed(t *testing.T) {
 // All permissions that are missing are told at once.
 func TestAUserWhoMayNotReadEverything(t *testing.T) {
 	t.Parallel()
-	w := newRemotes(t, workload.Options{Pace: &quick})
-	w.start(t)
+	w := startRemotes(t, workload.Options{Pace: &quick})
 	read := func(group string, resources ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: []string{"list", "watch"}}
 	}

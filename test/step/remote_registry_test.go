@@ -155,8 +155,7 @@ func TestAClusterThatIsCutOffForAWhile(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newRemotes(t, workload.Options{Pace: &quick})
-			w.start(t)
+			w := startRemotes(t, workload.Options{Pace: &quick})
 			proxy := w.Proxy(t)
 			east, west := w.remote(t, "east", proxy.Kubeconfig(t)), w.remote(t, "west", w.kubeconfig(t, same))
 			lost, steady := w.connect(t, east), w.connect(t, west)
@@ -212,8 +211,7 @@ spec:
 func TestAClusterThatNobodyUsesAnyMore(t *testing.T) {
 	t.Parallel()
 	clock, idle := clocktesting.NewFakeClock(time.Now()), workload.UsualPace().Idle
-	w := newRemotes(t, workload.Options{Clock: clock})
-	w.start(t)
+	w := startRemotes(t, workload.Options{Clock: clock})
 	c := w.remote(t, "east", w.kubeconfig(t, same))
 	key := client.ObjectKeyFromObject(c)
 	connection := w.connect(t, c)
@@ -252,8 +250,7 @@ func TestAClusterThatNobodyUsesAnyMore(t *testing.T) {
 // A Cluster whose Secret is another one now is connected anew.
 func TestAClusterWhoseKubeconfigIsAnotherOne(t *testing.T) {
 	t.Parallel()
-	w := newRemotes(t, workload.Options{Pace: &quick})
-	w.start(t)
+	w := startRemotes(t, workload.Options{Pace: &quick})
 	w.remote(t, "right", w.kubeconfig(t, same))
 	w.secret(t, "wrong", map[string][]byte{"value": []byte("nonsense")})
 	c := w.named("east", "wrong")

@@ -21,8 +21,7 @@ import (
 // other kubeconfig; when there is one it is used, whoever else is still allowed to watch.
 func TestAKubeconfigThatIsRotatedIsUsedAfterARefusal(t *testing.T) {
 	t.Parallel()
-	w := newRemotes(t, workload.Options{Pace: &quick})
-	w.start(t)
+	w := startRemotes(t, workload.Options{Pace: &quick})
 	name, _ := w.User(t, rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}})
 	c := w.remote(t, "east", w.kubeconfig(t, func(_ *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) {
 		user.Impersonate, user.ImpersonateGroups = name, []string{"system:authenticated"}

@@ -52,7 +52,15 @@ type remotes struct {
 	namespace string
 }
 
-// newWorld sets up a registry that is not started.
+// startRemotes sets up a registry and starts it.
+func startRemotes(t *testing.T, options workload.Options) *remotes {
+	t.Helper()
+	w := newRemotes(t, options)
+	w.start(t)
+	return w
+}
+
+// newRemotes sets up a registry that is not started.
 func newRemotes(t *testing.T, options workload.Options) *remotes {
 	t.Helper()
 	w := &remotes{Cluster: startServer(t)}
@@ -67,10 +75,7 @@ func newRemotes(t *testing.T, options workload.Options) *remotes {
 	if err != nil {
 		t.Fatalf("make a manager: %v", err)
 	}
-	if err := kube.IndexFields(t.Context(), mgr.GetFieldIndexer()); err != nil {
-		t.Fatal(err)
-	}
-	if err := kube.IndexMachines(t.Context(), mgr.GetFieldIndexer()); err != nil {
+	if err := errors.Join(kube.IndexFields(t.Context(), mgr.GetFieldIndexer()), kube.IndexMachines(t.Context(), mgr.GetFieldIndexer())); err != nil {
 		t.Fatal(err)
 	}
 	w.manager = mgr
