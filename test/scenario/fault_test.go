@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
@@ -35,40 +34,34 @@ func TestLongManagerIsKilledInTheMiddle(t *testing.T) {
 	w.awaitNoEvacuations()
 }
 
-// Cancelling stops what has not begun: the pod behind the budget keeps running,
-// its Evacuation goes and the node takes pods again.
-func TestCancelInTheMiddle(t *testing.T) {
+// Completing or deleting a maintenance stops what has not begun: the pod behind the budget keeps
+// running, its Evacuation goes and the node takes pods again.
+func TestMaintenanceIsCancelledInTheMiddle(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	node := w.nodes("one")[0]
-	w.pods(node, pod{name: "protected", neverEvicted: true}, pod{name: "free"})
-	w.maintain("upgrade", v1alpha1.StageDrain, []string{node})
-	w.awaitGone("free")
-	w.awaitEvacuation("protected")
+	for name, cancel := range map[string]func(w *world){
+		"completed": func(w *world) { w.setStage("upgrade", v1alpha1.StageComplete) },
+		"deleted": func(w *world) {
+			w.deleteMaintenance("upgrade")
+			w.awaitMaintenanceGone("upgrade")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			node := w.nodes("one")[0]
+			w.pods(node, pod{name: "protected", neverEvicted: true}, pod{name: "free"})
+			w.maintain("upgrade", v1alpha1.StageDrain, []string{node})
+			w.awaitGone("free")
+			w.awaitEvacuation("protected")
 
-	w.setStage("upgrade", v1alpha1.StageComplete)
+			cancel(w)
 
-	w.awaitNoEvacuations()
-	w.awaitHolders(node)
-	w.assertUnschedulable(node, false)
-	w.awaitPod("protected", "running", func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil })
-}
-
-// Deleting a maintenance completes it first: nothing that it did is left.
-func TestDeletionCompletesFirst(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	node := w.nodes("one")[0]
-	w.pods(node, pod{name: "protected", neverEvicted: true})
-	w.maintain("upgrade", v1alpha1.StageDrain, []string{node})
-	w.awaitEvacuation("protected")
-
-	w.deleteMaintenance("upgrade")
-
-	w.awaitMaintenanceGone("upgrade")
-	w.awaitNoEvacuations()
-	w.assertUnschedulable(node, false)
-	w.awaitPod("protected", "running", func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil })
+			w.awaitNoEvacuations()
+			w.awaitHolders(node)
+			w.assertUnschedulable(node, false)
+			w.awaitPod("protected", "running", func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil })
+		})
+	}
 }
 
 // Ten pods under a budget of one leave one by one; the budget is never exceeded,
@@ -96,21 +89,4 @@ func TestBudgetOfOneIsNeverExceeded(t *testing.T) {
 		return readyPods(10)(pods)
 	})
 	availability.assertKept()
-}
-
-// A selector that matches no node is drained at once, and says why.
-func TestSelectorThatMatchesNoNode(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-
-	w.maintainLabelled("nobody", v1alpha1.StageDrain, "pool", w.name("nobody"))
-
-	w.awaitCondition("nobody", v1alpha1.ConditionDrained, "False", v1alpha1.ReasonNoNodes)
-	w.awaitEvent("nobody", v1alpha1.ReasonNoNodes)
-	shown := &unstructured.Unstructured{}
-	shown.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("NodeMaintenance"))
-	w.get(shown, w.name("nobody"))
-	if nodes, found, err := unstructured.NestedInt64(shown.Object, "status", "nodeCount"); !found || nodes != 0 || err != nil {
-		t.Errorf("status.nodes is %d, found %v, %v; want 0 to be shown", nodes, found, err)
-	}
 }

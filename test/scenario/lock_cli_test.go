@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	policyv1 "k8s.io/api/policy/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -107,55 +106,6 @@ func TestTheLockOfTheDocuments(t *testing.T) {
 	}
 }
 
-// The owners of an application lock its budget by hand: one at a time, and only who
-// may change it.
-func TestOwnersLockTheirBudget(t *testing.T) {
-	t.Parallel()
-	m := newTerminal(t, cluster.Spec{})
-	owner := rbacv1.PolicyRule{APIGroups: []string{"policy"}, Resources: []string{"poddisruptionbudgets"}, Verbs: []string{"get", "patch"}}
-	reader := owner
-	reader.Verbs = []string{"get"}
-	anna, _ := m.cluster.User(t, owner)
-	bert, _ := m.cluster.User(t, owner)
-	carl, _ := m.cluster.User(t, reader)
-	locked := func(words string) string {
-		return "PodDisruptionBudget NS/web is locked by user/" + anna + " until TIME: moving shards" + words + "\n"
-	}
-	held := printed{0, locked("") + "It expires in 60m. Lock again to renew it, or remove it with\n  kubectl ebbtide unlock pdb/web -n NS --as " + anna + "\n"}
-	lock := []string{"ebbtide", "lock", "pdb/web", "--reason", "moving shards", "--as", anna}
-
-	for _, step := range []struct {
-		name string
-		args []string
-		want printed
-	}{
-		{"carl may only look", []string{"ebbtide", "lock", "pdb/web", "--as", carl}, printed{4, "error: a lock is an annotation of its PodDisruptionBudget; it requires the verb patch on poddisruptionbudgets.policy in namespace \"NS\":\n" +
-			`  poddisruptionbudgets.policy "web" is forbidden: User "` + carl + `" cannot patch resource "poddisruptionbudgets" in API group "policy" in the namespace "NS"` + "\n"}},
-		{"anna asks what would be", append(lock, "--dry-run=server"), printed{0, locked(" (server dry run)")}},
-		{"anna locks", lock, held},
-		{"kubectl shows it", []string{"annotate", "pdb", "web", "--list"}, printed{
-			0,
-			`ebbtide.dev/lock={"holder":"user/` + anna + `","reason":"moving shards","acquiredAt":"TIME","expiresAt":"TIME"}` + "\n",
-		}},
-		{"bert comes too late", []string{"ebbtide", "lock", "pdb", "web", "--as", bert}, printed{1, "error: " + locked("") +
-			"It expires in 60m unless it is renewed. Wait, or remove it with\n  kubectl ebbtide unlock pdb/web -n NS --as " + bert + " --force\n"}},
-		{"bert cannot unlock it", []string{"ebbtide", "unlock", "pdb/web", "--as", bert}, printed{1, "error: " + locked("") +
-			"You are user/" + bert + ". It expires in 60m unless it is renewed. Remove it with\n" +
-			"  kubectl ebbtide unlock pdb/web -n NS --as " + bert + " --force\n"}},
-		{"anna renews", []string{"ebbtide", "lock", "pdb/web", "--as", anna}, held},
-		{"anna unlocks", []string{"ebbtide", "unlock", "pdb/web", "--as", anna}, printed{0, "PodDisruptionBudget NS/web is unlocked\n"}},
-		{"nothing is left", []string{"annotate", "pdb", "web", "--list"}, printed{0, ""}},
-		{"anna unlocks again", []string{"ebbtide", "unlock", "pdb/web", "--as", anna}, printed{0, "PodDisruptionBudget NS/web is not locked\n"}},
-	} {
-		got := m.run(t, step.args...)
-		// What was 60 minutes is a little less a moment later.
-		got.Text = strings.ReplaceAll(got.Text, "59m", "60m")
-		if diff := cmp.Diff(step.want, got); diff != "" {
-			t.Fatalf("%s (-want +got):\n%s", step.name, diff)
-		}
-	}
-}
-
 // Of many who lock a budget at once, one gets it, and all others are told who.
 func TestOneOfManyOwnersGetsTheLock(t *testing.T) {
 	t.Parallel()
@@ -182,16 +132,5 @@ func TestOneOfManyOwnersGetsTheLock(t *testing.T) {
 		if wins != (p.Code == 0) || !strings.Contains(p.Text, "PodDisruptionBudget NS/web is locked by "+hold.Holder+" until TIME") {
 			t.Errorf("%s has the lock, and owner-%d was told with exit code %d: %s", hold.Holder, i, p.Code, p.Text)
 		}
-	}
-}
-
-// Where Ebbtide is not installed, a lock is only an annotation, and says so.
-func TestALockWithoutEbbtideIsWarnedOf(t *testing.T) {
-	t.Parallel()
-	m := newTerminal(t, cluster.Spec{Workload: true})
-	want := printed{0, "warning: Ebbtide is not installed in this cluster, so the lock has no effect (ebbtide.dev is not served)\n" +
-		"poddisruptionbudget.policy/web\n"}
-	if diff := cmp.Diff(want, m.run(t, "ebbtide", "lock", "pdb/web", "-o", "name")); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -10,30 +10,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/sandbox/provider/api"
 )
 
-var member = labelled(v1alpha1.ControlPlaneLabel, "")
-
-// awaitUndrained waits until a Machine of stays goes without its Node being
-// touched, and sees that it says why.
-func (w *world) awaitUndrained(name, pod, why string) {
-	w.t.Helper()
-	w.awaitEmptied(name)
-	w.awaitSays(name, v1alpha1.ConditionDrainingSucceeded, "False", v1alpha1.ReasonSkipped, "The Node is not drained: "+why)
-	w.awaitSays(name, v1alpha1.ConditionVolumeDetachSucceeded, "False", v1alpha1.ReasonSkipped, "Not waiting for volumes: "+why)
-	w.awaitEvent(name, "DrainSkipped")
-	w.assertUnschedulable(name, false)
-	w.awaitPod(pod, "still running", running)
-}
-
-// awaitNodeLeft lets a Machine of stays go and sees that its Node is left.
-func (w *world) awaitNodeLeft(name string) {
-	w.t.Helper()
-	w.edit(name, preTerminate())
-	w.awaitAbsent(&v1alpha1.Machine{}, name)
-	w.awaitAbsent(&api.SandboxMachine{}, name)
-	w.awaitEvent(name, "NodeLeft")
-	w.awaitNode(name, "left", func(n *corev1.Node) bool { return n.DeletionTimestamp == nil })
-}
-
 // A Cluster that is deleted takes its Nodes with it: they are neither drained nor
 // deleted. Pre-drain hooks hold nothing then, pre-terminate hooks do. The Cluster
 // goes last, and says who holds it.
@@ -49,11 +25,20 @@ func TestNodesOfAClusterThatIsDeletedAreNotTouched(t *testing.T) {
 
 	w.deleteMachines(m)
 
-	w.awaitUndrained(m, "protected", "Cluster "+w.ns+"/hosts is being deleted.")
-	w.awaitSays(m, v1alpha1.ConditionDrainingSucceeded, "False", v1alpha1.ReasonSkipped,
-		"Pre-drain hooks therefore have no effect: Backup (owner the backups)")
+	w.awaitEmptied(m)
+	going := "Cluster " + w.ns + "/hosts is being deleted."
+	w.awaitSays(m, v1alpha1.ConditionVolumeDetachSucceeded, "False", v1alpha1.ReasonSkipped, "Not waiting for volumes: "+going)
+	w.awaitEvent(m, "DrainSkipped")
+	w.assertUnschedulable(m, false)
+	w.awaitPod("protected", "still running", running)
+	w.awaitSays(m, v1alpha1.ConditionDrainingSucceeded, "False", v1alpha1.ReasonSkipped, "The Node is not drained: "+going,
+		"Pre-drain hooks therefore hold nothing: Backup (owner the backups)")
 	await(w, "held by its Machine still", c, hosts, clusterSays("All of them are being deleted; their condition Deleting says what each waits for."))
-	w.awaitNodeLeft(m)
+	w.edit(m, preTerminate())
+	w.awaitAbsent(&v1alpha1.Machine{}, m)
+	w.awaitAbsent(&api.SandboxMachine{}, m)
+	w.awaitEvent(m, "NodeLeft")
+	w.awaitNode(m, "left", func(n *corev1.Node) bool { return n.DeletionTimestamp == nil })
 	w.awaitAbsent(c, hosts)
 }
 

