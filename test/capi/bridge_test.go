@@ -24,11 +24,7 @@ var optedIn = map[string]string{v1alpha1.DrainOptLabel: "true"}
 // its own, and nothing of Ebbtide is left.
 func TestLongAMachineIsDrainedByEbbtide(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, bridged)
-	w.cluster("prod", optedIn)
-	w.deployment("workers", "prod", 3)
-	w.awaitHooks(3)
-	w.application("web", 6, "")
+	w := newPool(t, bridged, 3, 6)
 	victim := w.machines()[0]
 	node := nodeOf(victim)
 	pods := w.podsOn(node)

@@ -30,10 +30,7 @@ func TestLongANodeOfAnotherClusterIsDrainedThere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, bridged)
 	w.elsewhere(cluster.Start(t, cluster.Spec{Workload: true}))
-	w.cluster("prod", optedIn)
-	w.deployment("workers", "prod", 2)
-	w.awaitHooks(2)
-	w.application("web", 4, "")
+	w.pool(2, 4)
 	victim := w.machines()[0]
 	node := nodeOf(victim)
 	pods := len(w.podsOn(node))
@@ -54,9 +51,7 @@ func TestLongARuleOfClusterAPICounts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, bridged)
 	w.bindKubeconfigs()
-	w.cluster("prod", optedIn)
-	w.deployment("workers", "prod", 1)
-	w.awaitHooks(1)
+	w.pool(1, 0)
 	w.application("stays", 1, "")
 	w.application("goes", 1, "")
 	w.c.Apply(t, w.ns, `
@@ -86,10 +81,7 @@ spec:
 // The manager is gone for good, and a person lets the Machines go without it.
 func TestLongAMachineIsLetGoWithoutTheManager(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, cluster.Spec{Bridges: "cluster-api", NoMachines: true})
-	w.cluster("prod", optedIn)
-	w.deployment("workers", "prod", 2)
-	w.awaitHooks(2)
+	w := newPool(t, cluster.Spec{Bridges: "cluster-api", NoMachines: true}, 2, 0)
 	victim := w.machines()[0]
 	w.manager.Kill(t)
 	w.delete(victim)

@@ -32,9 +32,7 @@ func TestLongAClusterThatDoesNotAnswer(t *testing.T) {
 			proxy := w.at.Proxy(t)
 			w.kubeconfig = proxy.Kubeconfig(t)
 			w.bindKubeconfigs()
-			w.cluster("prod", optedIn)
-			w.deployment("workers", "prod", 1, "deletion: {nodeDrainTimeoutSeconds: 45}")
-			w.awaitHooks(1)
+			w.pool(1, 0, "deletion: {nodeDrainTimeoutSeconds: 45}")
 			victim := w.machines()[0]
 			cut.how(t, w, proxy)
 			w.delete(victim)
@@ -55,10 +53,7 @@ func TestLongAClusterThatDoesNotAnswer(t *testing.T) {
 // goOn has a Machine in the cluster of Ebbtide be drained meanwhile.
 func goOn(t *testing.T) {
 	t.Helper()
-	w := newWorld(t, bridged)
-	w.cluster("prod", optedIn)
-	w.deployment("workers", "prod", 1)
-	w.awaitHooks(1)
+	w := newPool(t, bridged, 1, 0)
 	victim := w.machines()[0]
 	w.delete(victim)
 	w.awaitEvent(victim, v1alpha1.EventBridgeDone, "is drained; the hook is removed")
@@ -83,10 +78,7 @@ func TestLongTwoManagersHaveOneBridge(t *testing.T) {
 	first := w.c.StartReplica(t)
 	w.await("the first manager to lead", func() (string, bool) { return first.Tail(1), first.Leads(t) })
 	second := w.c.StartReplica(t)
-	w.cluster("prod", optedIn)
-	w.deployment("workers", "prod", 1)
-	w.awaitHooks(1)
-	w.application("web", 1, "")
+	w.pool(1, 1)
 	w.never("web")
 	victim := w.machines()[0]
 	w.delete(victim)

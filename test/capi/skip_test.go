@@ -19,9 +19,7 @@ func TestLongAPodWithAVolumeThatOurRuleSkips(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, bridged)
 	w.bindKubeconfigs()
-	w.cluster("prod", optedIn)
-	w.deployment("workers", "prod", 1)
-	w.awaitHooks(1)
+	w.pool(1, 0)
 	victim := w.machines()[0]
 	w.attached(nodeOf(victim))
 	w.c.Apply(t, w.ns, `

@@ -21,11 +21,7 @@ import (
 // blocked is a world with one Machine whose application no budget lets go.
 func blocked(t *testing.T, spec cluster.Spec, more ...string) (w *world, victim *unstructured.Unstructured) {
 	t.Helper()
-	w = newWorld(t, spec)
-	w.cluster("prod", optedIn)
-	w.deployment("workers", "prod", 1, more...)
-	w.awaitHooks(1)
-	w.application("web", 1, "")
+	w = newPool(t, spec, 1, 1, more...)
 	w.never("web")
 	return w, w.machines()[0]
 }
@@ -92,11 +88,7 @@ func (w *world) rollOut(labels map[string]string, hooks int) (least int) {
 // A backup runs on a full node: Ebbtide waits for the hooks of others, by name.
 func TestLongHooksOfOthersGoFirst(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, bridged)
-	w.cluster("prod", optedIn)
-	w.deployment("workers", "prod", 2)
-	w.awaitHooks(2)
-	w.application("web", 4, "")
+	w := newPool(t, bridged, 2, 4)
 	victim := w.machines()[0]
 	const backup = "pre-drain.delete.hook.machine.cluster.x-k8s.io/backup"
 	w.annotate(victim, backup, "db-team")
@@ -166,11 +158,7 @@ func TestLongTheTimeOfADrainIsOver(t *testing.T) {
 // A pool is scaled down, and one machine of it is remediated.
 func TestLongAPoolIsScaledDownAndRemediated(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, bridged)
-	w.cluster("prod", optedIn)
-	w.deployment("workers", "prod", 3)
-	w.awaitHooks(3)
-	w.application("web", 6, "")
+	w := newPool(t, bridged, 3, 6)
 	d := w.named(deploymentKind, "workers")
 	w.must(w.c.Client.Patch(w.ctx, d, mergePatch(`{"spec":{"replicas":2}}`)))
 	left := w.awaitRunning(2)
@@ -233,11 +221,7 @@ func TestLongTheManagerIsKilledAtEveryWrite(t *testing.T) {
 
 // The first pod leaves at once when Cluster API says that it waits. It is measured alone.
 func TestLongADrainBeginsAtOnce(t *testing.T) {
-	w := newWorld(t, bridged)
-	w.cluster("prod", optedIn)
-	w.deployment("workers", "prod", 2)
-	w.awaitHooks(2)
-	w.application("web", 8, "")
+	w := newPool(t, bridged, 2, 8)
 	victim := w.machines()[0]
 	pods := &corev1.PodList{}
 	watcher, err := w.at.Client.Watch(w.ctx, pods, client.InNamespace(w.ns))

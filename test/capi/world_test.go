@@ -62,6 +62,26 @@ func newWorld(t testing.TB, spec cluster.Spec) *world {
 	return w
 }
 
+// newPool is a world with a pool under Ebbtide's hooks.
+func newPool(t testing.TB, spec cluster.Spec, machines, replicas int, more ...string) *world {
+	t.Helper()
+	w := newWorld(t, spec)
+	w.pool(machines, replicas, more...)
+	return w
+}
+
+// pool creates a Cluster with so many Machines and waits until all have Ebbtide's hook. An
+// application of so many replicas runs on their nodes, if any.
+func (w *world) pool(machines, replicas int, more ...string) {
+	w.t.Helper()
+	w.cluster("prod", optedIn)
+	w.deployment("workers", "prod", machines, more...)
+	w.awaitHooks(machines)
+	if replicas > 0 {
+		w.application("web", replicas, "")
+	}
+}
+
 // cluster creates a Cluster of Cluster API, with these labels.
 func (w *world) cluster(name string, labels map[string]string) {
 	w.t.Helper()
