@@ -14,7 +14,6 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/test/cluster"
-	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // agentWorld is an API server with two nodes, on which agents may write.
@@ -50,32 +49,23 @@ func newAgentWorld(t *testing.T) *agentWorld {
 	for _, node := range []string{w.a, w.b} {
 		create(t, w.admin, fmt.Sprintf(`{apiVersion: v1, kind: Node, metadata: {name: %s}}`, node))
 	}
-	patience.Eventually(t, "the policy to be obeyed", func(context.Context) (string, bool) {
-		err := try(t, w.nameless, w.nodeAgent(w.a, ""))
-		return fmt.Sprint(err), err != nil && strings.Contains(err.Error(), "names no node")
-	})
 	return w
 }
 
 // as is the agent of a node, by the token of its pod there.
 func (w *agentWorld) as(server *cluster.Cluster, node string, mighty bool) client.Client {
 	w.t.Helper()
-	config := rest.CopyConfig(server.Config)
-	config.Impersonate = rest.ImpersonationConfig{
+	who := rest.ImpersonationConfig{
 		UserName: "system:serviceaccount:ebbtide-agents:ebbtide-agent",
 		Groups:   []string{"system:serviceaccounts", "system:authenticated"},
 	}
 	if mighty {
-		config.Impersonate.Groups = append(config.Impersonate.Groups, "system:masters")
+		who.Groups = append(who.Groups, "system:masters")
 	}
 	if node != "" {
-		config.Impersonate.Extra = map[string][]string{"authentication.kubernetes.io/node-name": {node}}
+		who.Extra = map[string][]string{"authentication.kubernetes.io/node-name": {node}}
 	}
-	c, err := client.New(config, client.Options{Scheme: server.Client.Scheme()})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return c
+	return as(w.t, server, who, nil)
 }
 
 func (w *agentWorld) nodeAgent(name, more string) string {

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -49,17 +48,7 @@ func TestTheAgentsOfNodes(t *testing.T) {
 		t.Errorf("exit code %d, and\n%s", code, out)
 	}
 
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "ebbtide-agent-a"},
-		Spec:       corev1.PodSpec{NodeName: held.Name, Containers: []corev1.Container{{Name: "agent", Image: "agent"}}},
-	}
-	if err := c.Client.Create(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-	if err := c.Client.Status().Update(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
+	run(t, c.Client, podOn(namespace, held.Name, "ebbtide-agent-a", "agent"))
 	assertAnswers(t, c, namespace, held.Name)
 }
 
@@ -75,10 +64,7 @@ func assertAnswers(t *testing.T, c *cluster.Cluster, namespace, node string) {
 func noted(t *testing.T, c *cluster.Cluster, name string, status v1alpha1.NodeAgentStatus) *v1alpha1.NodeAgent {
 	t.Helper()
 	agent := &v1alpha1.NodeAgent{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if err := c.Client.Create(t.Context(), agent); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Client.Delete(context.WithoutCancel(t.Context()), agent) })
+	keep(t, c.Client, agent)
 	agent.Status = status
 	if err := c.Client.Status().Update(t.Context(), agent); err != nil {
 		t.Fatal(err)

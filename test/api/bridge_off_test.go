@@ -41,10 +41,7 @@ func TestABridgeIsNotSwitchedOffWhileMachinesWait(t *testing.T) {
 	}
 	for _, o := range rendered(t, helm.Release{Namespace: "ocean", Values: parsed(t, "bridges: [cluster-api, openshift]")}) {
 		if o.GetName() == "ebbtide-bridges" && o.GetKind() == "ClusterRole" {
-			if err := c.Client.Create(t.Context(), o); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = c.Client.Delete(context.WithoutCancel(t.Context()), o) })
+			keep(t, c.Client, o)
 		}
 	}
 	upgrade(t, "bridges: []", "")

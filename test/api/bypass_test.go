@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -35,20 +36,98 @@ func mayNotBypass(t *testing.T) (server *cluster.Cluster, name string, user clie
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: write},
 		ofEbbtide("nodemaintenances", write...), ofEbbtide("nodemaintenances/status", write...),
 		ofEbbtide("drainrecords", write...), ofEbbtide("drainrecords/status", write...))
-	// The API server reads policies from a cache of its own.
-	for _, document := range []string{maintenance("first", deletes("Idle")), recordThat("Delete", "first")} {
-		patience.Eventually(t, "the policies to be obeyed", func(context.Context) (string, bool) {
-			err := try(t, user, document)
-			return fmt.Sprint(err), apierrors.IsForbidden(err)
-		})
-	}
 	return server, name, user
 }
 
-const deleteInPlace = "inPlace: {expectedDowntimeSeconds: 600, onLockTimeout: Delete}"
+const (
+	deleteInPlace = "inPlace: {expectedDowntimeSeconds: 600, onLockTimeout: Delete}"
+	deadline      = `deadline: {time: "2036-03-01T22:00:00Z", onDeadline: Delete}`
+	allNodes      = `nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: pool, operator: Exists}]}]}`
+)
 
-// deletes is the spec of a maintenance that deletes pods past their budgets.
-func deletes(stage string) string { return anyNode + "\nstage: " + stage + "\n" + deleteInPlace }
+// deletion is a way to have pods deleted past their budgets.
+type deletion struct {
+	// field is what asks for it in a spec, and milder what an action is otherwise.
+	field, spec, milder string
+	// without takes it away again.
+	without string
+}
+
+var (
+	byLockTimeout = deletion{"spec.inPlace.onLockTimeout", deleteInPlace, "Evict", "spec: {inPlace: null}"}
+	byDeadline    = deletion{"spec.deadline.onDeadline", deadline, "Wait", "spec: {deadline: null}"}
+)
+
+// at returns the spec of a maintenance in a stage that deletes pods.
+func (d deletion) at(stage string) string { return anyNode + "\nstage: " + stage + "\n" + d.spec }
+
+// mild returns the same without the deletion.
+func (d deletion) mild() string { return strings.Replace(d.at("Drain"), "Delete", d.milder, 1) }
+
+// needsVerb wants nobody to make such a maintenance who does not have the verb.
+func (d deletion) needsVerb(t *testing.T, advice string) {
+	t.Helper()
+	server, name, user := mayNotBypass(t)
+	for _, stage := range []string{"Idle", "Cordon", "Drain", "Complete"} {
+		err := try(t, user, maintenance("bypass-new", d.at(stage)))
+		wantNoBypass(t, err, d.field, name)
+		if err != nil && !strings.Contains(err.Error(), advice) {
+			t.Errorf("the refusal names no other way: %v", err)
+		}
+	}
+	for _, action := range []string{d.milder, "Wait"} {
+		wantRefusal(t, action, try(t, user, maintenance("bypass-not", strings.Replace(d.at("Drain"), "Delete", action, 1))))
+	}
+	_, allowed := server.User(t, ofEbbtide("nodemaintenances", "create"), bypasses)
+	_, everything := server.User(t, rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
+	for who, c := range map[string]client.Client{"a user with the verb": allowed, "a cluster-admin": everything, "system:masters": server.Client} {
+		wantRefusal(t, who, try(t, c, maintenance("bypass-allowed", d.at("Drain"))))
+	}
+}
+
+// widening is a change of a maintenance by a user without the verb.
+type widening struct {
+	before, change string
+	refused        bool
+}
+
+// guards wants changes refused that have more pods deleted, and others accepted.
+func (d deletion) guards(t *testing.T, more map[string]widening) {
+	t.Helper()
+	server, name, user := mayNotBypass(t)
+	all := map[string]widening{
+		"idle to drain":         {d.at("Idle"), "spec: {stage: Drain}", true},
+		"cordon to drain":       {d.at("Cordon"), "spec: {stage: Drain}", true},
+		"more nodes":            {d.at("Drain"), "spec: {" + allNodes + "}", true},
+		"a deeper drain":        {d.at("Drain") + "\ndrainDepth: Default", "spec: {drainDepth: Static}", true},
+		"drain beside a label":  {d.at("Idle"), "metadata: {labels: {a: b}}\nspec: {stage: Drain}", true},
+		"mild to delete":        {d.mild(), "spec: {" + d.spec + "}", true},
+		"nothing to delete":     {anyNode + "\nstage: Drain", "spec: {" + d.spec + "}", true},
+		"a label":               {d.at("Drain"), "metadata: {labels: {a: b}}", false},
+		"a finalizer":           {d.at("Drain"), "metadata: {finalizers: [example.com/kept]}", false},
+		"a reason":              {d.at("Drain"), "spec: {reason: as agreed}", false},
+		"the status":            {d.at("Drain"), "status: {nodeCount: 1, summary: none}", false},
+		"complete":              {d.at("Drain"), "spec: {stage: Complete}", false},
+		"complete, fewer nodes": {d.at("Drain"), "spec: {stage: Complete, " + allNodes + "}", false},
+		"delete to mild":        {d.at("Drain"), "spec: {" + strings.Replace(d.spec, "Delete", d.milder, 1) + "}", false},
+		"no more of it":         {d.at("Drain"), d.without, false},
+		"mild, and more nodes":  {d.at("Drain"), "spec: {" + strings.Replace(d.spec, "Delete", d.milder, 1) + ", " + allNodes + "}", false},
+	}
+	maps.Copy(all, more)
+	for title, test := range all {
+		t.Run(title, func(t *testing.T) {
+			o := create(t, server.Client, maintenance(slug(t), test.before))
+			err := patch(t, user, o, test.change)
+			if test.refused {
+				wantNoBypass(t, err, d.field, name)
+			} else {
+				wantRefusal(t, test.change, err)
+			}
+			accepts(t, server.Client, o, "metadata: {finalizers: []}")
+		})
+	}
+	wantRefusal(t, "deletion", user.Delete(t.Context(), create(t, server.Client, maintenance(slug(t), d.at("Drain"))), client.DryRunAll))
+}
 
 // recordThat is the record of a drain that does this about budgets it cannot lock.
 func recordThat(action, name string) string {
@@ -70,77 +149,37 @@ func wantNoBypass(t *testing.T, err error, field, user string) {
 	}
 }
 
-// Whoever may delete nodes may drain them, and still not past the budgets.
+// The right to delete nodes is the right to drain them, and still not past the budgets.
 func TestDeletionPastBudgetsNeedsItsVerb(t *testing.T) {
 	t.Parallel()
-	server, name, user := mayNotBypass(t)
-	for _, stage := range []string{"Idle", "Cordon", "Drain", "Complete"} {
-		err := try(t, user, maintenance("bypass-new", deletes(stage)))
-		wantNoBypass(t, err, "spec.inPlace.onLockTimeout", name)
-		if err != nil && !strings.Contains(err.Error(), "choose Evict or Wait") {
-			t.Errorf("the refusal names no other way: %v", err)
-		}
-	}
-	for _, action := range []string{"Evict", "Wait"} {
-		if err := try(t, user, maintenance("bypass-not", strings.Replace(deletes("Drain"), "Delete", action, 1))); err != nil {
-			t.Errorf("%s is refused: %v", action, err)
-		}
-	}
-	_, allowed := server.User(t, ofEbbtide("nodemaintenances", "create"), bypasses)
-	_, everything := server.User(t, rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
-	for who, c := range map[string]client.Client{"a user with the verb": allowed, "a cluster-admin": everything, "system:masters": server.Client} {
-		if err := try(t, c, maintenance("bypass-allowed", deletes("Drain"))); err != nil {
-			t.Errorf("%s is refused: %v", who, err)
-		}
-	}
+	byLockTimeout.needsVerb(t, "choose Evict or Wait")
 }
 
-// What an administrator asked for is not made to mean more by somebody else.
-func TestNobodyElseWidensADeletion(t *testing.T) {
+// What an administrator has asked for means no more by the change of another user.
+func TestDeletionPastBudgetsIsNotWidened(t *testing.T) {
 	t.Parallel()
-	server, name, user := mayNotBypass(t)
-	const allNodes = `nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: pool, operator: Exists}]}]}`
-	for title, test := range map[string]struct {
-		before, change string
-		refused        bool
-	}{
-		"idle to drain":         {deletes("Idle"), "spec: {stage: Drain}", true},
-		"cordon to drain":       {deletes("Cordon"), "spec: {stage: Drain}", true},
-		"more nodes":            {deletes("Drain"), "spec: {" + allNodes + "}", true},
-		"a deeper drain":        {deletes("Drain") + "\ndrainDepth: Default", "spec: {drainDepth: Static}", true},
-		"a longer downtime":     {deletes("Drain"), "spec: {inPlace: {expectedDowntimeSeconds: 3600}}", true},
-		"an earlier deletion":   {deletes("Drain"), "spec: {inPlace: {lockTimeoutSeconds: 1}}", true},
-		"evict to delete":       {strings.Replace(deletes("Drain"), "Delete", "Evict", 1), "spec: {inPlace: {onLockTimeout: Delete}}", true},
-		"in place and delete":   {anyNode + "\nstage: Drain", "spec: {" + deleteInPlace + "}", true},
-		"drain beside a label":  {deletes("Idle"), "metadata: {labels: {a: b}}\nspec: {stage: Drain}", true},
-		"a label":               {deletes("Drain"), "metadata: {labels: {a: b}}", false},
-		"a finalizer":           {deletes("Drain"), "metadata: {finalizers: [example.com/kept]}", false},
-		"a reason":              {deletes("Drain"), "spec: {reason: as agreed}", false},
-		"the status":            {deletes("Drain"), "status: {nodes: 1}", false},
-		"complete":              {deletes("Drain"), "spec: {stage: Complete}", false},
-		"complete, fewer nodes": {deletes("Drain"), "spec: {stage: Complete, " + allNodes + "}", false},
-		"delete to evict":       {deletes("Drain"), "spec: {inPlace: {onLockTimeout: Evict}}", false},
-		"no more in place":      {deletes("Drain"), "spec: {inPlace: null}", false},
-		"evict, and more nodes": {deletes("Drain"), "spec: {inPlace: {onLockTimeout: Evict}, " + allNodes + "}", false},
-	} {
-		t.Run(title, func(t *testing.T) {
-			slug := "widen-" + strings.Trim(notInName.ReplaceAllString(title, "-"), "-")
-			o := create(t, server.Client, maintenance(slug, test.before))
-			err := patch(t, user, o, test.change)
-			if test.refused {
-				wantNoBypass(t, err, "spec.inPlace.onLockTimeout", name)
-			} else if err != nil {
-				t.Errorf("refused: %v", err)
-			}
-			if err := patch(t, server.Client, o, "metadata: {finalizers: []}"); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	o := create(t, server.Client, maintenance("widen-deleted", deletes("Drain")))
-	if err := user.Delete(t.Context(), o, client.DryRunAll); err != nil {
-		t.Errorf("deletion is refused: %v", err)
-	}
+	byLockTimeout.guards(t, map[string]widening{
+		"a longer downtime":   {byLockTimeout.at("Drain"), "spec: {inPlace: {expectedDowntimeSeconds: 3600}}", true},
+		"an earlier deletion": {byLockTimeout.at("Drain"), "spec: {inPlace: {lockTimeoutSeconds: 1}}", true},
+	})
+}
+
+// The right to drain is no right to have pods deleted past their budgets at a deadline, be it a
+// new one or that of another user.
+func TestNobodyDeletesAtADeadlineWithoutItsVerb(t *testing.T) {
+	t.Parallel()
+	byDeadline.needsVerb(t, "choose Wait, or ask an administrator")
+	server, _, user := mayNotBypass(t)
+	wantRefusal(t, "a deadline without an action", try(t, user, maintenance("deadline-default", strings.Replace(byDeadline.at("Drain"), ", onDeadline: Delete", "", 1))))
+	wantRefusal(t, "system:masters", try(t, server.Client, maintenance("deadline-masters", byDeadline.at("Drain"))))
+	byDeadline.guards(t, map[string]widening{
+		"an earlier time":              {byDeadline.at("Drain"), `spec: {deadline: {time: "2026-03-01T22:00:00Z"}}`, true},
+		"a later time":                 {byDeadline.at("Drain"), `spec: {deadline: {time: "2046-03-01T22:00:00Z"}}`, true},
+		"sooner before":                {byDeadline.at("Drain"), "spec: {deadline: {deleteBeforeSeconds: 86400}}", true},
+		"no more in place":             {byDeadline.at("Drain") + "\ninPlace: {expectedDowntimeSeconds: 60}", "spec: {inPlace: null}", true},
+		"mild, and another time":       {byDeadline.mild(), `spec: {deadline: {time: "2026-03-01T22:00:00Z"}}`, false},
+		"the status of one that waits": {byDeadline.mild(), "status: {summary: none, deadline: {onDeadline: Delete}}", false},
+	})
 }
 
 // The records that the manager believes are not a way around the policy.
@@ -148,9 +187,7 @@ func TestARecordThatDeletesNeedsTheVerb(t *testing.T) {
 	t.Parallel()
 	server, name, user := mayNotBypass(t)
 	wantNoBypass(t, try(t, user, recordThat("Delete", "by-hand")), "spec.inPlace.onLockTimeout", name)
-	if err := try(t, user, recordThat("Evict", "by-hand")); err != nil {
-		t.Errorf("a record that evicts is refused: %v", err)
-	}
+	wantRefusal(t, "a record that evicts", try(t, user, recordThat("Evict", "by-hand")))
 
 	mild := create(t, server.Client, recordThat("Evict", "bypass-mild"))
 	wild := create(t, server.Client, recordThat("Delete", "bypass-wild"))
@@ -167,9 +204,7 @@ func TestARecordThatDeletesNeedsTheVerb(t *testing.T) {
 		"metadata: {annotations: {a: b}}":        wild,
 		"spec: {inPlace: {onLockTimeout: Wait}}": wild,
 	} {
-		if err := patch(t, user, object(t, recordThat("Wait", o.GetName())), change); err != nil {
-			t.Errorf("%s of %s is refused: %v", change, o.GetName(), err)
-		}
+		wantRefusal(t, change, patch(t, user, object(t, recordThat("Wait", o.GetName())), change))
 	}
 }
 
@@ -178,25 +213,27 @@ func TestTheManagerNeedsNoVerb(t *testing.T) {
 	t.Parallel()
 	server, _, _ := mayNotBypass(t)
 	manager := theManager(t, server, ofEbbtide("nodemaintenances", "get"), rest.NoWarnings{})
-	m := create(t, server.Client, maintenance("by-the-manager", deletes("Drain")))
-	for _, change := range []string{
-		"metadata: {finalizers: [" + v1alpha1.MaintenanceCompletionFinalizer + "]}",
-		"metadata: {finalizers: []}",
-	} {
-		if err := patch(t, manager, m, change); err != nil {
-			t.Errorf("%s is refused: %v", change, err)
-		}
-	}
-	r := create(t, manager, recordThat("Delete", "by-the-manager"))
-	for _, change := range []string{
-		"spec: {pods: [" + stayingPod + "]}",
+	m := create(t, server.Client, maintenance("by-the-manager", byLockTimeout.at("Drain")))
+	accepts(t, manager, m, "metadata: {finalizers: ["+v1alpha1.MaintenanceCompletionFinalizer+"]}", "metadata: {finalizers: []}")
+	accepts(t, manager, create(t, manager, recordThat("Delete", "by-the-manager")),
+		"spec: {pods: ["+stayingPod+"]}",
 		`status: {givenUp: [{namespace: shop, name: db, action: Delete, givenUpTime: "2026-01-01T00:00:00Z", message: none}]}`,
-		"spec: {complete: true}",
+		"spec: {complete: true}")
+}
+
+// Whoever has taken over the manager's account gives no maintenance a deadline.
+func TestTheManagerChangesNoDeadline(t *testing.T) {
+	t.Parallel()
+	server, _, _ := mayNotBypass(t)
+	manager := theManager(t, server, ofEbbtide("nodemaintenances", "get"), nil)
+	m := create(t, server.Client, maintenance("late-by-the-manager", byDeadline.at("Drain")+"\nreason: none"))
+	for _, change := range []string{
+		`spec: {deadline: {time: "2026-03-01T22:00:00Z"}}`, "spec: {deadline: {onDeadline: Wait}}", "spec: {deadline: null}",
 	} {
-		if err := patch(t, manager, r, change); err != nil {
-			t.Errorf("%s is refused: %v", change, err)
-		}
+		wantRefusal(t, change+" by the manager", patch(t, manager, m, change), onlyEnds, hasNoVerb)
 	}
+	accepts(t, manager, m, "metadata: {finalizers: ["+v1alpha1.MaintenanceCompletionFinalizer+"]}")
+	accepts(t, server.Client, m, "metadata: {finalizers: []}")
 }
 
 // theManager returns the client of the manager's user, with this right beside
@@ -210,21 +247,8 @@ func theManager(t *testing.T, server *cluster.Cluster, right rbacv1.PolicyRule, 
 	binding.Subjects = []rbacv1.Subject{{
 		Kind: rbacv1.ServiceAccountKind, Namespace: cluster.Account.Namespace, Name: cluster.Account.Name,
 	}}
-	if err := server.Client.Create(t.Context(), binding); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Client.Delete(context.WithoutCancel(t.Context()), binding); err != nil {
-			t.Error(err)
-		}
-	})
-	config := rest.CopyConfig(server.Config)
-	config.WarningHandler = heard
-	config.Impersonate.UserName = cluster.Account.User()
-	manager, err := client.New(config, client.Options{Scheme: server.Client.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	keep(t, server.Client, binding)
+	manager := as(t, server, rest.ImpersonationConfig{UserName: cluster.Account.User()}, heard)
 	patience.Eventually(t, "the rights of the manager", func(context.Context) (string, bool) {
 		err := try(t, manager, record("probe", ""))
 		return fmt.Sprint(err), err == nil

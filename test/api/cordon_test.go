@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -18,7 +17,6 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	coremaintenance "ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/test/cluster"
-	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // operator is a person who may change nodes, and what the API server says to them.
@@ -34,25 +32,13 @@ func newOperator(t *testing.T) operator {
 	name, _ := server.User(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "patch", "update"}})
 	o := operator{admin: server.Client, manager: server.Mighty(t, cluster.Account.User()), warnings: &warnings{}}
 	o.user = o.as(t, server, name)
-	first := o.node(t, name+"-first", ledgerOf(t, "any"))
-	patience.Eventually(t, "the policy to be obeyed", func(context.Context) (string, bool) {
-		err := o.cordon(t, o.user, first, false)
-		return fmt.Sprint(err), len(o.take()) > 0 || o.cordon(t, o.admin, first, true) != nil
-	})
 	return o
 }
 
 // as is the client of a user whose warnings the operator reads.
 func (o operator) as(t *testing.T, server *cluster.Cluster, name string, groups ...string) client.Client {
 	t.Helper()
-	config := rest.CopyConfig(server.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: append(groups, "system:authenticated")}
-	config.WarningHandler = o.warnings
-	user, err := client.New(config, client.Options{Scheme: server.Client.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return user
+	return as(t, server, rest.ImpersonationConfig{UserName: name, Groups: append(groups, "system:authenticated")}, o.warnings)
 }
 
 // node is a cordoned node with this ledger; an empty one is none.
@@ -167,27 +153,15 @@ func TestWhatIsSaidOfChangesOfANode(t *testing.T) {
 	anyway := []string{"node changed is under maintenance and cordoned anyway, for NodeMaintenance upgrade, at whose end it becomes what it was before: " +
 		"cordon it then if it is to stay cordoned" + advice("it", "upgrade")}
 	again := []string{"node changed is under maintenance and is cordoned again, for NodeMaintenance upgrade" + advice("it", "upgrade")}
-	for _, step := range []struct {
-		change string
-		by     client.Client
-		want   []string
-	}{
-		{"metadata: {labels: {pool: a}}", o.user, nil},
-		{"spec: {unschedulable: true}", o.user, nil},
-		{"spec: {taints: [{key: a, effect: NoSchedule}]}", o.user, nil},
-		{"spec: {unschedulable: false}", manager, nil},
-		{"metadata: {labels: {pool: b}}", o.user, nil},
-		{"spec: {unschedulable: true}", o.user, anyway},
-		{"spec: {unschedulable: null}", o.user, again},
-		{"spec: {unschedulable: true}", manager, nil},
-		{"{metadata: {annotations: {ebbtide.dev/cordon: null}}, spec: {unschedulable: false}}", o.user, again},
-		{"spec: {unschedulable: true}", o.user, nil},
-	} {
-		if err := patch(t, step.by, node, step.change); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(step.want, o.take()); diff != "" {
-			t.Errorf("after %s (-want +got):\n%s", step.change, diff)
-		}
-	}
+	o.play(t, node,
+		step{o.user, "metadata: {labels: {pool: a}}", nil},
+		step{o.user, "spec: {unschedulable: true}", nil},
+		step{o.user, "spec: {taints: [{key: a, effect: NoSchedule}]}", nil},
+		step{manager, "spec: {unschedulable: false}", nil},
+		step{o.user, "metadata: {labels: {pool: b}}", nil},
+		step{o.user, "spec: {unschedulable: true}", anyway},
+		step{o.user, "spec: {unschedulable: null}", again},
+		step{manager, "spec: {unschedulable: true}", nil},
+		step{o.user, "{metadata: {annotations: {ebbtide.dev/cordon: null}}, spec: {unschedulable: false}}", again},
+		step{o.user, "spec: {unschedulable: true}", nil})
 }

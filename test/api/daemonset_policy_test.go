@@ -31,8 +31,7 @@ func TestTheAPIServerHoldsBackPodsOfDaemonSets(t *testing.T) {
 	namespace, drained, other := c.Namespace(t), c.Pool()+"-drained", c.Pool()+"-other"
 	for name, labels := range map[string]map[string]string{drained: {v1alpha1.DaemonSetDrainLabel: "true"}, other: nil} {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
-		must(t, c.Mighty(t, cluster.Account.User()).Create(t.Context(), node))
-		t.Cleanup(func() { _ = c.Client.Delete(context.WithoutCancel(t.Context()), node) })
+		keep(t, c.Mighty(t, cluster.Account.User()), node)
 	}
 	gates := func(change func(*corev1.Pod)) []string {
 		t.Helper()
@@ -76,11 +75,4 @@ func namesOf(gates []corev1.PodSchedulingGate) (names []string) {
 		names = append(names, gate.Name)
 	}
 	return names
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -31,13 +31,7 @@ func newHostWorld(t *testing.T) *hostWorld {
 // user is somebody whom the API server knows by a certificate.
 func (w *hostWorld) user(name string, groups ...string) client.WithWatch {
 	w.t.Helper()
-	config := rest.CopyConfig(w.server.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: append(groups, "system:authenticated")}
-	c, err := client.NewWithWatch(config, client.Options{Scheme: w.server.Client.Scheme()})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return c
+	return as(w.t, w.server, rest.ImpersonationConfig{UserName: name, Groups: append(groups, "system:authenticated")}, nil)
 }
 
 // lease is one of Ebbtide's namespace.

@@ -142,7 +142,7 @@ func TestCtrlC(t *testing.T) {
 		},
 		"after": {held: "GET /apis/ebbtide.dev/v1alpha1/nodemaintenances", exists: true, want: printed{Code: 130, Out: created, ErrOut: goesOn}},
 	} {
-		t.Run(name, func(t *testing.T) { tt.run(&desk{d.Cluster, t}, program) })
+		t.Run(name, func(t *testing.T) { tt.run(&desk{Cluster: d.Cluster, t: t}, program) })
 	}
 }
 
@@ -192,7 +192,7 @@ func TestCtrlCWhileNodesChange(t *testing.T) {
 	name := d.Pool() + "-held"
 	run := func(t *testing.T, stage v1alpha1.NodeMaintenanceStage, want string, args ...string) {
 		t.Helper()
-		d := &desk{d.Cluster, t}
+		d := &desk{Cluster: d.Cluster, t: t}
 		r := d.begin(program, nil, append(args, "--kubeconfig", d.Kubeconfig)...)
 		patience.Eventually(t, "NodeMaintenance "+name+" in stage "+string(stage), func(context.Context) (string, bool) {
 			is := d.maintenances()

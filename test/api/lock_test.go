@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,7 +16,6 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/test/cluster"
-	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // locked is a PodDisruptionBudget with this lock.
@@ -97,9 +95,7 @@ func TestAnUnreadableLockIsWarnedOf(t *testing.T) {
 				want = unreadable(name, test.fault)
 			}
 			create(t, c, locked(name, test.lock))
-			if diff := cmp.Diff(want, heard.take()); diff != "" {
-				t.Errorf("warnings (-want +got):\n%s", diff)
-			}
+			heard.heard(t, "its creation", want...)
 			pdb := &policyv1.PodDisruptionBudget{}
 			if err := c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, pdb); err != nil {
 				t.Fatal(err)
@@ -148,9 +144,7 @@ func TestALockInTheNameOfADrainIsWarnedOf(t *testing.T) {
 		o := create(t, c, locked("drain-lock-"+name, lock))
 		want := []string{"the holder in annotation ebbtide.dev/lock begins with nodemaintenance/, which is for drains, " +
 			"and this is the lock of nobody's drain; choose another name"}
-		if diff := cmp.Diff(want, heard.take()); diff != "" {
-			t.Errorf("warnings (-want +got):\n%s", diff)
-		}
+		heard.heard(t, "its creation", want...)
 		pdb := &policyv1.PodDisruptionBudget{}
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(o), pdb); err != nil {
 			t.Fatal(err)
@@ -170,10 +164,6 @@ func TestNobodyElseWritesTheLockOfADrain(t *testing.T) {
 	reporting := onBudgets("update", "patch")
 	reporting.Resources = []string{"poddisruptionbudgets/status"}
 	_, owner := server.User(t, onBudgets("create", "get", "update", "patch"), reporting)
-	patience.Eventually(t, "the policies to be obeyed", func(context.Context) (string, bool) {
-		err := try(t, server.Client, locked("probe-of-forged", drainLock("probe")))
-		return fmt.Sprint(err), apierrors.IsForbidden(err)
-	})
 	const want = "annotation ebbtide.dev/lock is that of a drain, which Ebbtide alone writes: remove the annotation, " +
 		"or lock the PodDisruptionBudget in your own name with kubectl ebbtide lock"
 	refused := func(what string, err error) {
@@ -239,9 +229,7 @@ func TestAVeryLongLockIsTaken(t *testing.T) {
 		if err := try(t, c, locked("very-long", lock)); err != nil {
 			t.Errorf("refused: %v", err)
 		}
-		if diff := cmp.Diff(unreadable("very-long", fault), heard.take()); diff != "" {
-			t.Errorf("warnings (-want +got):\n%s", diff)
-		}
+		heard.heard(t, "its creation", unreadable("very-long", fault)...)
 	}
 }
 
@@ -251,24 +239,14 @@ func TestOtherChangesOfALockedBudgetAreNotWarnedOf(t *testing.T) {
 	c, heard := warned(t)
 	o := create(t, c, locked("changed-lock", "garbage"))
 	heard.take()
-	for _, step := range []struct {
-		change string
-		want   []string
-	}{
-		{"metadata: {labels: {a: b}}", nil},
-		{"spec: {minAvailable: 2}", nil},
-		{"status: {disruptionsAllowed: 1}", nil},
-		{"metadata: {annotations: {ebbtide.dev/lock: other garbage}}", unreadable("changed-lock", "it is not a JSON object")},
-		{"metadata: {annotations: {ebbtide.dev/lock: null}}", nil},
-		{"metadata: {annotations: {ebbtide.dev/lock: again}}", unreadable("changed-lock", "it is not a JSON object")},
-	} {
-		if err := patch(t, c, o, step.change); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(step.want, heard.take()); diff != "" {
-			t.Errorf("after %s (-want +got):\n%s", step.change, diff)
-		}
-	}
+	unread := unreadable("changed-lock", "it is not a JSON object")
+	heard.play(t, o,
+		step{c, "metadata: {labels: {a: b}}", nil},
+		step{c, "spec: {minAvailable: 2}", nil},
+		step{c, "status: {disruptionsAllowed: 1}", nil},
+		step{c, "metadata: {annotations: {ebbtide.dev/lock: other garbage}}", unread},
+		step{c, "metadata: {annotations: {ebbtide.dev/lock: null}}", nil},
+		step{c, "metadata: {annotations: {ebbtide.dev/lock: again}}", unread})
 }
 
 // A lock is a change of the budget: whoever may not change it may not lock it.

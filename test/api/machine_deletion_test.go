@@ -1,8 +1,6 @@
 package api
 
 import (
-	"context"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -13,7 +11,6 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/test/cluster"
-	"ebbtide.dev/ebbtide/test/patience"
 )
 
 const foreground = metav1.FinalizerDeleteDependents
@@ -28,19 +25,15 @@ func TestAMachineIsNotDeletedInTheForeground(t *testing.T) {
 		APIGroups: []string{v1alpha1.SchemeGroupVersion.Group}, Resources: []string{"machines"},
 		Verbs: []string{"get", "list", "create", "update", "patch", "delete", "deletecollection"},
 	})
-	m := create(t, server.Client, named("goes", machine(bare)))
+	m := create(t, server.Client, machine("goes", bare))
 	inForeground := []client.DeleteOption{client.PropagationPolicy(metav1.DeletePropagationForeground), client.DryRunAll}
-	patience.Eventually(t, "the policies to be obeyed", func(context.Context) (string, bool) {
-		err := user.Delete(t.Context(), m, inForeground...)
-		return fmt.Sprint(err), apierrors.IsForbidden(err)
-	})
 	const (
 		deleted = "Machine goes cannot be deleted in the foreground: its infrastructure would be deleted at once, before its Node is drained " +
 			"and its hooks are gone; delete it with the propagation policy Background, which is the default"
 		marked = "the finalizer foregroundDeletion has the garbage collector delete the infrastructure of a Machine at once, " +
 			"before its Node is drained and its hooks are gone; leave it out"
 	)
-	withFinalizer := object(t, named("marked", machine(bare)))
+	withFinalizer := object(t, machine("marked", bare))
 	withFinalizer.SetFinalizers([]string{"example.com/kept", foreground})
 	for attack, attempt := range map[string]struct {
 		err  error

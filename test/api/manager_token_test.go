@@ -39,10 +39,7 @@ webhooks:
   rules: [{apiGroups: [nowhere.example.com], apiVersions: ["*"], operations: ["*"], resources: ["*"]}]
   sideEffects: None
   admissionReviewVersions: [v1]`, ns))
-	if err := server.Client.Create(t.Context(), hook); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Client.Delete(context.WithoutCancel(t.Context()), hook) })
+	keep(t, server.Client, hook)
 
 	own := client.MatchingFields{metav1.ObjectNameField: certificateSecret}
 	patience.Eventually(t, "the manager to read the certificate", func(ctx context.Context) (string, bool) {

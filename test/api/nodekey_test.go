@@ -1,17 +1,14 @@
 package api
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/test/cluster"
-	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // forged has the manager believe that a maintenance, which is over, has cordoned the node.
@@ -24,10 +21,6 @@ func onNodes(t *testing.T, resource string) (admin, user, manager client.Client)
 	server := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
 	installPolicies(t, server)
 	_, user = server.User(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{"create", "get", "update", "patch"}})
-	patience.Eventually(t, "the policies to be obeyed", func(context.Context) (string, bool) {
-		err := try(t, client.NewDryRunClient(server.Client), "{apiVersion: v1, kind: Node, metadata: {name: probe-of-keys, annotations: {"+forged+"}}}")
-		return fmt.Sprint(err), apierrors.IsForbidden(err)
-	})
 	return server.Client, user, server.Mighty(t, cluster.Account.User())
 }
 

@@ -6,17 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/golden"
 )
 
 // foreseen is a cluster that has never seen Ebbtide, with two nodes and what runs on
@@ -39,7 +36,7 @@ func newForeseen(t *testing.T) *foreseen {
 			"cpu": resource.MustParse([]string{"8", "1"}[i]), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("10"),
 		}
 		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-		f.create(node)
+		must(t, c.Client.Create(t.Context(), node))
 		// The API server takes it for new, and there is no controller that finds it ready.
 		node.Spec.Taints = nil
 		if err := c.Client.Update(t.Context(), node); err != nil {
@@ -51,53 +48,21 @@ func newForeseen(t *testing.T) *foreseen {
 	f.pod("big-1", "ReplicaSet", "4")
 	f.pod("db-0", "StatefulSet", "100m")
 	f.pod("shell", "", "100m")
-	f.budget("db", 1, 1)
+	budgetOf(t, c.Client, f.namespace, "db", "db", 1, needs(1), 1)
 	return f
-}
-
-func (f *foreseen) create(object client.Object) {
-	f.t.Helper()
-	if err := f.Client.Create(f.t.Context(), object); err != nil {
-		f.t.Fatalf("create %T %s: %v", object, object.GetName(), err)
-	}
 }
 
 func (f *foreseen) pod(name, owner, cpu string) {
 	f.t.Helper()
 	app, _, _ := strings.Cut(name, "-")
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name, Labels: map[string]string{"app": app}},
-		Spec: corev1.PodSpec{NodeName: f.nodes[0], Containers: []corev1.Container{{Name: app, Image: app, Resources: corev1.ResourceRequirements{
-			Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)},
-		}}}},
-	}
+	pod := podOn(f.namespace, f.nodes[0], name, app)
+	pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse(cpu)}
 	if owner != "" {
 		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: owner, Name: app, UID: types.UID("uid-of-" + app), Controller: new(true)}}
 	} else {
-		pod.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		withData(pod, "scratch")
 	}
-	f.create(pod)
-	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
-	if err := f.Client.Status().Update(f.t.Context(), pod); err != nil {
-		f.t.Fatal(err)
-	}
-}
-
-func (f *foreseen) budget(app string, healthy, desired int32) {
-	f.t.Helper()
-	b := &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: app},
-		Spec: policyv1.PodDisruptionBudgetSpec{
-			MinAvailable: new(intstr.FromInt32(desired)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
-		},
-	}
-	f.create(b)
-	b.Status = policyv1.PodDisruptionBudgetStatus{
-		ObservedGeneration: b.Generation, CurrentHealthy: healthy, ExpectedPods: healthy, DesiredHealthy: desired, DisruptionsAllowed: healthy - desired,
-	}
-	if err := f.Client.Status().Update(f.t.Context(), b); err != nil {
-		f.t.Fatal(err)
-	}
+	run(f.t, f.Client, pod)
 }
 
 // plan runs the verb and shows names as anybody has them.
@@ -117,41 +82,13 @@ func TestAPlanOfAClusterThatHasNeverSeenEbbtide(t *testing.T) {
 	user, _ := f.User(t, readOnly())
 	before := f.writes()
 	out, told, code := f.plan(f.nodes[0], "--as", user)
-	if diff := cmp.Diff(golden, squeezed(out)); diff != "" || told != "" || code != 2 {
-		t.Errorf("exit code %d, it tells %q and prints (-want +got):\n%s", code, told, diff)
+	if golden.Equal(t, "plan.txt", squeezed(out)); told != "" || code != 2 {
+		t.Errorf("exit code %d, it tells %q", code, told)
 	}
 	if wrote := f.writes()[len(before):]; len(wrote) > 0 {
 		t.Errorf("it wrote: %s", wrote)
 	}
 }
-
-const golden = `node-a would not be drained: 1 of 5 pods would not leave. 1 replacement fits nowhere, 1 pod loses data, 1 pod is made again by nobody.
-
-WAVE POD OWNER TYPE PRIORITY ACTION REPLACEMENT
-1 shop/big-1 ReplicaSet/big Default 0 evict fits nowhere
-1 shop/db-0 StatefulSet/db Default 0 evict, BLOCKED -
-1 shop/shell - Default 0 evict -
-1 shop/web-1 ReplicaSet/web Default 0 evict to node-b
-1 shop/web-2 ReplicaSet/web Default 0 evict to node-b
-
-Would not leave:
-  shop/db-0: PodDisruptionBudget db can never allow a disruption: minAvailable 1 needs 1 available pods and there are 1 in all. Run at least 2 replicas, or let one pod be unavailable: kubectl -n shop patch poddisruptionbudget db --type=merge -p '{"spec":{"minAvailable":null,"maxUnavailable":1}}'
-
-PodDisruptionBudgets:
-  pdb/db -n shop never allows the eviction of 1 pod
-
-Down until replaced, because all pods leave without a PodDisruptionBudget:
-  shop ReplicaSet/web (2 pods)
-
-Data that is lost:
-  shop/shell: emptyDir volume scratch
-
-Replacements that fit nowhere:
-  shop/big-1: 0/2 nodes fit: 1 is cordoned, 1 has too little cpu (needs 4)
-
-Not recreated:
-  shop/shell: it has no controller
-`
 
 func TestAPlanSaysWhatMayNotBeRead(t *testing.T) {
 	f := newForeseen(t)

@@ -3,13 +3,13 @@ package api
 import (
 	"context"
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,8 +31,6 @@ const registers = v1alpha1.EvacuatorAnnotationPrefix
 
 // ofPolicy begins the warnings of our policies.
 var ofPolicy = regexp.MustCompile(`^.* with binding 'ebbtide-[a-z-]+': `)
-
-var notInName = regexp.MustCompile(`[^a-z0-9]+`)
 
 // warnings are what the API server said to one client beside its answers.
 type warnings struct {
@@ -68,24 +66,33 @@ func warnedBy(t *testing.T, server *cluster.Cluster) (client.Client, *warnings) 
 	t.Helper()
 	installPolicies(t, server)
 	heard := &warnings{}
-	config := rest.CopyConfig(server.Config)
-	config.WarningHandler = heard
-	c, err := client.New(config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
+	return as(t, server, rest.ImpersonationConfig{}, heard), heard
+}
+
+// step is a change of an object, and the warnings of which its writer hears.
+type step struct {
+	by     client.Client
+	change string
+	want   []string
+}
+
+// play makes one change of an object after the other.
+func (w *warnings) play(t *testing.T, o *unstructured.Unstructured, steps ...step) {
+	t.Helper()
+	for _, s := range steps {
+		if err := patch(t, s.by, o, s.change); err != nil {
+			t.Fatal(err)
+		}
+		w.heard(t, s.change, s.want...)
 	}
-	// The API server reads policies from a cache of its own.
-	for _, document := range []string{
-		annotated("first", map[string]string{registers + "a.example.com": "first"}),
-		deployment("first", "first", nil),
-		locked("first", "first"),
-	} {
-		patience.Eventually(t, "the policies to be obeyed", func(context.Context) (string, bool) {
-			err := try(t, c, document)
-			return fmt.Sprint(err), err == nil && len(heard.take()) > 0
-		})
+}
+
+// heard wants these warnings, and no others, since the last time.
+func (w *warnings) heard(t *testing.T, after string, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, w.take(), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("warnings after %s (-want +got):\n%s", after, diff)
 	}
-	return c, heard
 }
 
 // installPolicies installs our policies and no webhook, and returns when they are obeyed.
@@ -199,37 +206,12 @@ func TestAWarningNamesAllAnnotations(t *testing.T) {
 	}
 }
 
-// The API server's audit log keeps what the creator of a pod may have overlooked.
-func TestWarningIsAudited(t *testing.T) {
-	t.Parallel()
-	server := cluster.Start(t, cluster.Spec{OnlyAPIServer: true, Audit: true})
-	c, _ := warnedBy(t, server)
-	create(t, c, annotated("audited", map[string]string{registers + "a.example.com": "high"}))
-	patience.Eventually(t, "the audit of the warning", func(context.Context) (string, bool) {
-		log, err := os.ReadFile(server.AuditLog)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(string(log)) {
-			if strings.Contains(line, `"name":"audited"`) && strings.Contains(line, "validation.policy.admission.k8s.io/validation_failure") {
-				return "", true
-			}
-		}
-		return string(log), false
-	})
-}
-
 // Nobody is told again by each change of a pod.
 func TestUpdateOfAPodIsNotWarnedOf(t *testing.T) {
 	t.Parallel()
 	c, heard := warned(t)
 	o := create(t, c, annotated("updated", map[string]string{registers + "a.example.com": "1"}))
-	if err := patch(t, c, o, "metadata: {annotations: {"+registers+"a.example.com: high}}"); err != nil {
-		t.Fatal(err)
-	}
-	if got := heard.take(); got != nil {
-		t.Errorf("warnings: %q", got)
-	}
+	heard.play(t, o, step{c, "metadata: {annotations: {" + registers + "a.example.com: high}}", nil})
 }
 
 // An annotation has room for a class of 54 characters. The API server itself
@@ -276,9 +258,7 @@ func TestApplierOfATemplateIsWarned(t *testing.T) {
 			if err := try(t, c, test.document); err != nil {
 				t.Errorf("refused: %v", err)
 			}
-			if diff := cmp.Diff(test.want, heard.take()); diff != "" {
-				t.Errorf("warnings (-want +got):\n%s", diff)
-			}
+			heard.heard(t, "its creation", test.want...)
 		})
 	}
 }
@@ -301,22 +281,10 @@ func TestUpdateOfATemplateIsWarnedOfOnce(t *testing.T) {
 	t.Parallel()
 	c, heard := warned(t)
 	o := create(t, c, deployment("changed", "", map[string]string{registers + "a.example.com": "1"}))
-	steps := []struct {
-		change string
-		want   []string
-	}{
-		{"spec: {template: {metadata: {annotations: {" + registers + "a.example.com: high}}}}", []string{badPriority("a.example.com", "high")}},
-		{"spec: {paused: true}", nil},
-		{"spec: {template: {metadata: {annotations: {" + registers + "a.example.com: '9'}}}}", nil},
-	}
-	for _, step := range steps {
-		if err := patch(t, c, o, step.change); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(step.want, heard.take()); diff != "" {
-			t.Errorf("after %s (-want +got):\n%s", step.change, diff)
-		}
-	}
+	heard.play(t, o,
+		step{c, "spec: {template: {metadata: {annotations: {" + registers + "a.example.com: high}}}}", []string{badPriority("a.example.com", "high")}},
+		step{c, "spec: {paused: true}", nil},
+		step{c, "spec: {template: {metadata: {annotations: {" + registers + "a.example.com: '9'}}}}", nil})
 }
 
 // The API server finds nothing to say about our policies in the kinds that they match.

@@ -1,19 +1,16 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	core "ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/view"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
@@ -31,29 +28,6 @@ func shows(t *testing.T, text string, want ...string) {
 	}
 }
 
-// refusedOn puts a pod on a node that was asked to leave and is refused.
-func refusedOn(t *testing.T, c *cluster.Cluster, namespace, node, name string) {
-	t.Helper()
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "app", Image: "app"}}},
-	}
-	if err := c.Client.Create(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
-	e := core.New(pod, v1alpha1.NodeMaintenanceInstigator, nil)
-	if err := c.Client.Create(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
-	e.Status.Conditions = []metav1.Condition{{
-		Type: v1alpha1.ConditionEvictionRefused, Status: metav1.ConditionTrue, LastTransitionTime: metav1.Now(),
-		Reason: string(v1alpha1.BlockerPDBExhausted), Message: "web is used up.",
-	}}
-	if err := c.Client.Status().Update(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestTheStatusOfAMaintenanceThatIsHeldUp(t *testing.T) {
 	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
 	namespace, name, node := c.Namespace(t), c.Pool()+"-kernel", c.Pool()+"-node-1"
@@ -61,7 +35,9 @@ func TestTheStatusOfAMaintenanceThatIsHeldUp(t *testing.T) {
 	locked := webIsUsedUp()
 	locked.Type, locked.Object.Namespace, locked.Message = v1alpha1.BlockerPDBLocked, namespace, "It is locked by user/anna."
 	d.becomes("Blocked", "PDBLocked", has(node, 2, locked), has(c.Pool()+"-node-2", 0))
-	refusedOn(t, c, namespace, node, "web-1")
+	web := podOn(namespace, node, "web-1", "web")
+	must(t, c.Client.Create(t.Context(), web))
+	refused(t, c.Client, web, "", "web is used up.")
 	if err := c.Client.Create(t.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: "web", Annotations: map[string]string{v1alpha1.LockAnnotation: `{"holder":"user/anna","acquiredAt":"2026-01-01T00:00:00Z","renewedAt":"2100-01-01T00:00:00Z","expiresAt":"2100-01-01T00:00:00Z","reason":"compaction"}`},
 	}}); err != nil {
@@ -124,10 +100,7 @@ func TestTheStatusOfWhatIsOverOrNotThere(t *testing.T) {
 	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
 	name := c.Pool() + "-kernel"
 	done := object(t, maintenance(name, anyNode+"\nstage: Complete"))
-	if err := c.Client.Create(t.Context(), done); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Client.Delete(context.WithoutCancel(t.Context()), done) })
+	keep(t, c.Client, done)
 	d := &draining{t, c, &v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: name}}}
 	d.Status.StageStatuses = []v1alpha1.StageStatus{{Name: v1alpha1.StageComplete}}
 	if err := c.Client.Get(t.Context(), keyOf(name), d.NodeMaintenance); err != nil {
@@ -146,16 +119,5 @@ func TestTheStatusOfWhatIsOverOrNotThere(t *testing.T) {
 	if shows(t, out, "NodeMaintenance "+name+", stage Complete", "complete."); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	for args, want := range map[string]string{
-		name + "l":  "NodeMaintenance not found: \"" + name + "l\" (did you mean " + name + "?). List them with\n",
-		"a b":       "expected exactly one argument: NAME, nodemaintenance/NAME or node/NAME",
-		"a --all":   "specify a NodeMaintenance or --all, not both",
-		"node/a":    "node \"a\" not found. List the nodes with\n",
-		"node/A":    `node "A" not found. `,
-		"a -o html": `-o must be json, yaml, wide or name, not "html"`,
-	} {
-		if out, told, code := plugin(t, c, "status", strings.Fields(args)...); code != 1 || out != "" || !strings.HasPrefix(told, "error: "+want) {
-			t.Errorf("status %s: %d %q %q, want %q", args, code, out, told, want)
-		}
-	}
+	(&desk{Cluster: c, t: t}).transcript("status-refused.txt", "status POOL-kernell", "status a b", "status a --all", "status node/a", "status node/A", "status a -o html")
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/internal/kube"
@@ -27,10 +26,8 @@ func TestTheVersionOfTheManager(t *testing.T) {
 	}
 	says("no pods of the manager in namespace " + namespace + "\n")
 	for name, number := range map[string]string{"ebbtide-a": "0.1.0", "ebbtide-b": "0.1.0", "ebbtide-c": "0.2.0"} {
-		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app.kubernetes.io/name": "ebbtide", "app.kubernetes.io/version": number}},
-			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "manager", Image: "ebbtide"}}},
-		}
+		pod := podOn(namespace, "", name, "manager")
+		pod.Labels = map[string]string{"app.kubernetes.io/name": "ebbtide", "app.kubernetes.io/version": number}
 		must(t, c.Client.Create(t.Context(), pod))
 	}
 	must(t, c.Client.Create(t.Context(), &coordinationv1.Lease{

@@ -87,10 +87,7 @@ type draining struct {
 func newDraining(t *testing.T, c *cluster.Cluster, name string) *draining {
 	t.Helper()
 	created := object(t, maintenance(name, anyNode+"\nstage: Drain"))
-	if err := c.Client.Create(t.Context(), created); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Client.Delete(context.WithoutCancel(t.Context()), created) })
+	keep(t, c.Client, created)
 	d := &draining{t, c, &v1alpha1.NodeMaintenance{}}
 	d.Name = name
 	return d

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	core "ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
@@ -34,22 +32,12 @@ func newAsking(t *testing.T) *asking {
 	t.Helper()
 	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
 	a := &asking{Cluster: c, namespace: c.Namespace(t), node: c.Pool() + "-node"}
-	keep := func(by client.Client, o client.Object) {
-		t.Helper()
-		if err := by.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = c.Client.Delete(context.WithoutCancel(t.Context()), o) })
-	}
-	keep(c.Client, object(t, maintenance(c.Pool()+"-kernel", anyNode+"\nstage: Drain")))
-	keep(c.Mighty(t, cluster.Account.User()), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: a.node, Annotations: map[string]string{
+	keep(t, c.Client, object(t, maintenance(c.Pool()+"-kernel", anyNode+"\nstage: Drain")))
+	keep(t, c.Mighty(t, cluster.Account.User()), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: a.node, Annotations: map[string]string{
 		v1alpha1.CordonAnnotation: `{"wasUnschedulable":false,"holders":["` + c.Pool() + `-kernel"]}`,
 	}}})
-	a.pod = &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: "db-0"},
-		Spec:       corev1.PodSpec{NodeName: a.node, Containers: []corev1.Container{{Name: "db", Image: "db"}}},
-	}
-	keep(c.Client, a.pod)
+	a.pod = podOn(a.namespace, a.node, "db-0", "db")
+	keep(t, c.Client, a.pod)
 	return a
 }
 
@@ -73,17 +61,7 @@ func TestWhyAPodStays(t *testing.T) {
 	a := newAsking(t)
 	pod := []string{"pod/db-0", "-n", a.namespace}
 	a.says(t, pod, a.namespace+"/db-0 is on node "+a.node+".", "NodeMaintenance "+a.Pool()+"-kernel (stage Drain) holds the node", "Nobody has asked it to leave yet")
-	e := core.New(a.pod, v1alpha1.NodeMaintenanceInstigator, nil)
-	if err := a.Client.Create(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
-	e.Status.Conditions = []metav1.Condition{{
-		Type: v1alpha1.ConditionEvictionRefused, Status: metav1.ConditionTrue, LastTransitionTime: metav1.Now(),
-		Reason: string(v1alpha1.BlockerPDBExhausted), Message: "The disruption budget db needs 2 healthy pods and has 2 currently.",
-	}}
-	if err := a.Client.Status().Update(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
+	refused(t, a.Client, a.pod, "", "The disruption budget db needs 2 healthy pods and has 2 currently.")
 	a.says(t, pod, "Its eviction is refused (PDBExhausted): The disruption budget db needs 2 healthy pods and has 2 currently.")
 }
 
@@ -145,29 +123,9 @@ func TestWhyAsksForFewOfTheMaintenancesThatANodeNames(t *testing.T) {
 	}
 }
 
-func TestWhyIsAskedInAWayThatNobodyUnderstands(t *testing.T) {
+func TestWhyOfAnUnknownSubjectIsRefused(t *testing.T) {
 	a := newAsking(t)
-	for args, want := range map[string]string{
-		"":                       "expected exactly one argument: NAME, pod/NAME, node/NAME, pdb/NAME, machine/NAME or nodemaintenance/NAME",
-		"pod":                    `neither pod "default/pod" nor node "pod" found`,
-		"pod/":                   `invalid argument "pod/": use `,
-		"node":                   `neither pod "default/node" nor node "node" found`,
-		"nobody":                 `neither pod "default/nobody" nor node "nobody" found; use -n to choose another namespace`,
-		"deployment/web":         `invalid argument "deployment/web": use NAME, pod/NAME, `,
-		"pod a b":                "expected exactly one argument: ",
-		"a b":                    "expected exactly one argument: ",
-		"node/a/b":               `invalid argument "node/a/b": use `,
-		"pod/A_b":                `pod "default/A_b" not found`,
-		"A_b":                    `neither pod "default/A_b" nor node "A_b" found`,
-		"pod/nobody":             `pod "default/nobody" not found, neither running nor as a static pod that is down; use -n to choose another namespace`,
-		"pod/shop/nobody":        `pod "shop/nobody" not found, `,
-		"node/" + a.node + "l":   "node not found: \"" + a.node + "l\" (did you mean " + a.node + "?)",
-		"pdb/nobody":             `PodDisruptionBudget "default/nobody" not found; use -n to choose another namespace`,
-		"machine/nobody":         `Machine "default/nobody" not found; use -n to choose another namespace`,
-		"nodemaintenance/nobody": "NodeMaintenance \"nobody\" not found. List them with\n",
-	} {
-		if out, told, code := why(t, a.Cluster, strings.Fields(args)...); code != 1 || out != "" || !strings.HasPrefix(told, "error: "+want) {
-			t.Errorf("why %s: %d %q %q, want %q", args, code, out, told, want)
-		}
-	}
+	d := &desk{Cluster: a.Cluster, t: t}
+	d.transcript("why-refused.txt", "why", "why pod", "why pod/", "why node", "why nobody", "why deployment/web", "why pod a b", "why a b", "why node/a/b", "why pod/A_b",
+		"why A_b", "why pod/nobody", "why pod/shop/nobody", "why node/POOL-nodel", "why pdb/nobody", "why machine/nobody", "why nodemaintenance/nobody")
 }

@@ -11,7 +11,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -20,64 +19,17 @@ import (
 	"ebbtide.dev/ebbtide/test/patience"
 )
 
-// budgets creates a budget of the pods with label app=web, of which the disruption controller, which
-// the test plays, says that it allows nothing.
-func (a *asking) budgets(t *testing.T, name string, needed, healthy int32) {
-	t.Helper()
-	least := intstr.FromInt32(needed)
-	b := &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: name},
-		Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: &least, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
-	}
-	if err := a.Client.Create(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
-	b.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: b.Generation, ExpectedPods: healthy, CurrentHealthy: healthy, DesiredHealthy: needed}
-	if err := a.Client.Status().Update(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// runs puts a pod with label app on the node.
-func (a *asking) runs(t *testing.T, name, app string) *corev1.Pod {
-	t.Helper()
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: name, Labels: map[string]string{"app": app}},
-		Spec: corev1.PodSpec{
-			NodeName: a.node, Containers: []corev1.Container{{Name: "app", Image: "app"}},
-			Volumes: []corev1.Volume{{Name: "cache", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
-		},
-	}
-	if err := a.Client.Create(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
-	pod.Status.Phase = corev1.PodRunning
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-	if err := a.Client.Status().Update(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
-	return pod
-}
-
 func TestWhyABudgetAllowsNothing(t *testing.T) {
 	a := newAsking(t)
-	web := a.runs(t, "web-1", "web")
-	a.budgets(t, "web", 2, 2)
-	e := core.New(web, v1alpha1.NodeMaintenanceInstigator, nil)
-	if err := a.Client.Create(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
+	web := run(t, a.Client, withData(podOn(a.namespace, a.node, "web-1", "web"), "cache"))
+	budgetOf(t, a.Client, a.namespace, "web", "web", 2, needs(2), 2)
+	must(t, a.Client.Create(t.Context(), core.New(web, v1alpha1.NodeMaintenanceInstigator, nil)))
 	a.says(t, []string{"pdb/web", "-n", a.namespace}, "PodDisruptionBudget "+a.namespace+"/web allows 0 disruptions: 2 pods of 2 healthy, 2 required.",
 		"PodDisruptionBudget web can never allow a disruption: minAvailable 2 needs 2 available pods and there are 2 in all.", "What helps: ", "No pods wait for it.")
-	e.Status = v1alpha1.EvacuationStatus{RefusingBudgetName: "web", Conditions: []metav1.Condition{{
-		Type: v1alpha1.ConditionEvictionRefused, Status: metav1.ConditionTrue, LastTransitionTime: metav1.Now(), Reason: string(v1alpha1.BlockerPDBExhausted), Message: "It is used up.",
-	}}}
-	if err := a.Client.Status().Update(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
+	refused(t, a.Client, web, "web", "It is used up.")
 	a.says(t, []string{"pdb", "web", "-n", a.namespace}, "1 pod waits for it: web-1 (node "+a.node+").")
 	a.says(t, []string{"pod/web-1", "-n", a.namespace}, "Its eviction is refused (PDBUnsatisfiable): PodDisruptionBudget web can never allow a disruption", "What helps: ", "minAvailable")
-	a.budgets(t, "also", 1, 2)
+	budgetOf(t, a.Client, a.namespace, "also", "web", 2, needs(1), 1)
 	a.says(t, []string{"pdb/" + a.namespace + "/web"}, "1 of its pods has another budget, too.", "They are also, web.", "What helps: Keep one and narrow or delete the rest")
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"ebbtide.dev/lock":"{\"holder\":\"user/anna\",\"acquiredAt\":\"2026-01-01T00:00:00Z\",\"renewedAt\":\"`+
 		time.Now().UTC().Format(time.RFC3339)+`\",\"expiresAt\":\"2100-01-01T00:00:00Z\"}"}}}`))
@@ -109,14 +61,10 @@ func TestWhyANodeIsNotEmpty(t *testing.T) {
 func TestWhyInAClusterWithoutEbbtide(t *testing.T) {
 	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true, Workload: true, Audit: true})
 	a := &asking{Cluster: c, namespace: c.Namespace(t), node: c.Pool() + "-node"}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: a.node}}
-	if err := c.Client.Create(t.Context(), node); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Client.Delete(context.WithoutCancel(t.Context()), node) })
-	a.runs(t, "web-1", "web")
-	a.runs(t, "bare", "none")
-	a.budgets(t, "web", 1, 1)
+	keep(t, c.Client, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: a.node}})
+	run(t, c.Client, withData(podOn(a.namespace, a.node, "web-1", "web"), "cache"))
+	run(t, c.Client, withData(podOn(a.namespace, a.node, "bare", "none"), "cache"))
+	budgetOf(t, c.Client, a.namespace, "web", "web", 1, needs(1), 1)
 	user, _ := c.User(t, rbacv1.PolicyRule{APIGroups: []string{"", "policy", "ebbtide.dev"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}})
 	a.says(t, []string{"web-1", "-n", a.namespace, "--as", user}, a.namespace+"/web-1 is on node "+a.node+".", "It was not asked to leave because no NodeMaintenance holds its node.",
 		"If its node was drained now, it would not leave:", "PodDisruptionBudget web can never allow a disruption: minAvailable 1 needs 1 available pods and there are 1 in all. (PDBUnsatisfiable)",
@@ -141,7 +89,9 @@ func TestWhoLooksWritesNothing(t *testing.T) {
 	namespace, name := c.Namespace(t), c.Pool()+"-kernel"
 	d := newDraining(t, c, name)
 	d.becomes("Blocked", "PDBExhausted", has("node-1", 2, webIsUsedUp()))
-	refusedOn(t, c, namespace, "node-1", "web-1")
+	web := podOn(namespace, "node-1", "web-1", "web")
+	must(t, c.Client.Create(t.Context(), web))
+	refused(t, c.Client, web, "", "web is used up.")
 	user, asUser := c.User(t, rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
 	for _, args := range []string{
 		"status", "status " + name, "why pod/web-1 -n " + namespace, "why node/node-1", "why pdb/web -n " + namespace,

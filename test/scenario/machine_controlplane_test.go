@@ -32,7 +32,7 @@ func TestNodesOfAClusterThatIsDeletedAreNotTouched(t *testing.T) {
 	w.assertUnschedulable(m, false)
 	w.awaitPod("protected", "still running", running)
 	w.awaitSays(m, v1alpha1.ConditionDrainingSucceeded, "False", v1alpha1.ReasonSkipped, "The Node is not drained: "+going,
-		"Pre-drain hooks therefore hold nothing: Backup (owner the backups)")
+		"Pre-drain hooks therefore have no effect: Backup (owner the backups)")
 	await(w, "held by its Machine still", c, hosts, clusterSays("All of them are being deleted; their condition Deleting says what each waits for."))
 	w.edit(m, preTerminate())
 	w.awaitAbsent(&v1alpha1.Machine{}, m)
