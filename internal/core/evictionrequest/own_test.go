@@ -64,20 +64,22 @@ func TestUnneededRequestIsCleanedUp(t *testing.T) {
 		request := evictionrequest.New(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0", UID: "5d2f"}})
 		request.Generation = 2
 		test.change(request)
-		d := evictionrequest.DecideCleanup(request, at, test.gone)
-		got := "kept"
-		switch {
-		case d.Delete:
-			got = "deleted"
-		case d.Record != nil && d.Record.Annotations[v1alpha1.WithdrawnAnnotation] == "2026-03-01T12:00:00Z":
-			got = "recorded"
-		case d.RequeueAfter > 0:
-			got = "kept for " + d.RequeueAfter.String()
-		}
-		if got != test.want {
+		if got := cleanedUp(evictionrequest.DecideCleanup(request, at, test.gone)); got != test.want {
 			t.Errorf("%s: it is %s, want %s", name, got, test.want)
 		}
 	}
+}
+
+func cleanedUp(d evictionrequest.Cleanup) string {
+	switch {
+	case d.Delete:
+		return "deleted"
+	case d.Record != nil && d.Record.Annotations[v1alpha1.WithdrawnAnnotation] == "2026-03-01T12:00:00Z":
+		return "recorded"
+	case d.RequeueAfter > 0:
+		return "kept for " + d.RequeueAfter.String()
+	}
+	return "kept"
 }
 
 // A later manager knows an unanswered request by its annotation.

@@ -63,7 +63,7 @@ func Relevant(evictions []*lifecyclev1alpha1.Eviction) (relevant *lifecyclev1alp
 // First is true of the relevant one.
 func (s subject) next(e *lifecyclev1alpha1.Eviction, first bool) (lifecyclev1alpha1.EvictionStatus, time.Duration) {
 	status := *e.Status.DeepCopy()
-	status.ObservedGeneration = &e.Generation
+	status.ObservedGeneration = new(e.Generation)
 	if fault := s.evictionFault(first); fault != "" {
 		end(&status, lifecyclev1alpha1.ResponderStateCanceled)
 		s.fail(&status, lifecyclev1alpha1.EvictionConditionReasonEvictionInvalid, fault)
