@@ -210,11 +210,17 @@ var bounds = map[string]map[string][2]int{
 		"spec.clusterName":                             {1, 253},
 		"spec.providerID":                              {1, 512},
 		"spec.infrastructureRef.kind":                  {1, 63},
+		"spec.bootstrap.configRef.apiVersion":          {1, 317},
+		"spec.bootstrap.configRef.kind":                {1, 63},
 		"spec.bootstrap.configRef.name":                {1, 253},
 		"spec.lifecycleHooks.preCreate":                {0, 64},
 		"spec.lifecycleHooks.preDrain":                 {0, 64},
 		"spec.lifecycleHooks.preTerminate":             {0, 64},
 		"spec.lifecycleHooks.preDrain[0].name":         {3, 256},
+		"spec.lifecycleHooks.preCreate[0].name":        {3, 256},
+		"spec.lifecycleHooks.preCreate[0].owner":       {3, 512},
+		"spec.lifecycleHooks.preTerminate[0].name":     {3, 256},
+		"spec.lifecycleHooks.preTerminate[0].owner":    {3, 512},
 		"spec.lifecycleHooks.preDrain[0].owner":        {3, 512},
 		"spec.deletion.nodeDrainTimeoutSeconds":        {0, math.MaxInt32},
 		"spec.deletion.nodeVolumeDetachTimeoutSeconds": {0, math.MaxInt32},
@@ -226,6 +232,10 @@ var bounds = map[string]map[string][2]int{
 		"spec.pods":                              {0, 32},
 		"spec.nodes":                             {0, 32},
 		"spec.pods[0].selector.matchExpressions": {0, 16},
+		"spec.pods[0].namespaceSelector.matchExpressions":   {0, 16},
+		"spec.machines[0].selector.matchExpressions":        {0, 16},
+		"spec.machines[0].clusterSelector.matchExpressions": {0, 16},
+		"spec.nodes[0].selector.matchExpressions":           {0, 16},
 	},
 }
 
@@ -306,7 +316,9 @@ var required = map[string]string{
 	fullEvacuation:  "spec.podRef.name spec.podRef.uid spec.evacuators[0].evacuatorClass spec.evacuators[0].priority",
 	fullCluster:     "spec.kubeconfigSecretRef.name spec.controlPlane.ref.apiVersion spec.controlPlane.ref.kind spec.controlPlane.ref.name",
 	fullMachine: "spec.clusterName spec.infrastructureRef spec.infrastructureRef.apiVersion spec.infrastructureRef.kind spec.infrastructureRef.name " +
-		"spec.bootstrap.configRef.name spec.lifecycleHooks.preCreate[0].name spec.lifecycleHooks.preDrain[0].owner spec.lifecycleHooks.preTerminate[0].owner",
+		"spec.bootstrap.configRef.apiVersion spec.bootstrap.configRef.kind spec.bootstrap.configRef.name " +
+		"spec.lifecycleHooks.preCreate[0].name spec.lifecycleHooks.preCreate[0].owner spec.lifecycleHooks.preDrain[0].name spec.lifecycleHooks.preDrain[0].owner " +
+		"spec.lifecycleHooks.preTerminate[0].name spec.lifecycleHooks.preTerminate[0].owner",
 	fullRule: "spec.drain spec.drain.behavior",
 }
 
