@@ -60,7 +60,7 @@ func (a *asking) says(t *testing.T, args []string, lines ...string) {
 func TestWhyAPodStays(t *testing.T) {
 	a := newAsking(t)
 	pod := []string{"pod/db-0", "-n", a.namespace}
-	a.says(t, pod, a.namespace+"/db-0 is on node "+a.node+".", "NodeMaintenance "+a.Pool()+"-kernel (stage Drain) holds the node", "Nobody has asked it to leave yet")
+	a.says(t, pod, a.namespace+"/db-0 is on node "+a.node+".", "NodeMaintenance "+a.Pool()+"-kernel (stage Drain) holds the node", "It was not asked to leave yet")
 	refused(t, a.Client, a.pod, "", "The disruption budget db needs 2 healthy pods and has 2 currently.")
 	a.says(t, pod, "Its eviction is refused (PDBExhausted): The disruption budget db needs 2 healthy pods and has 2 currently.")
 }

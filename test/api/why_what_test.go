@@ -52,7 +52,7 @@ func TestWhyANodeIsNotEmpty(t *testing.T) {
 	a.says(t, []string{"node/" + a.node}, "Node "+a.node+" is schedulable although a NodeMaintenance holds it.",
 		"NodeMaintenance "+a.Pool()+"-kernel (stage Drain) holds it: ", "2 pods left. Evacuating", "1 pod blocked by PodDisruptionBudget/shop/web (PDBExhausted): ", "What helps: Wait.",
 		"1 pod stays: Pod/"+a.namespace+"/db-0 (DrainRule) The pod stays, as MachineDrainRule/operations/keep skips it.")
-	a.says(t, []string{a.node}, "Node "+a.node+" takes pods")
+	a.says(t, []string{a.node}, "Node "+a.node+" is schedulable")
 	a.says(t, []string{"pod/db-0", "-n", a.namespace}, "It stays as intended (DrainRule): The pod stays, as MachineDrainRule/operations/keep skips it.", "To have it leave, change the rule.")
 	a.says(t, []string{"nm/" + d.Name}, "NodeMaintenance "+d.Name+": stage Drain, blocked, 0 of 1 node drained, 2 pods left, 1 blocked.", "1 pod blocked by PodDisruptionBudget/shop/web")
 }
@@ -70,7 +70,7 @@ func TestWhyInAClusterWithoutEbbtide(t *testing.T) {
 		"If its node was drained now, it would not leave:", "PodDisruptionBudget web can never allow a disruption: minAvailable 1 needs 1 available pods and there are 1 in all. (PDBUnsatisfiable)",
 		"What helps: Nobody replaces such pods.", "It has no controller and will not be replaced when it leaves.", "Data in these volumes will be lost when it leaves: cache.")
 	a.says(t, []string{"node/" + a.node, "--as", user}, "Node "+a.node+" is schedulable, and no NodeMaintenance holds it.",
-		"It has 2 pods. These would block a drain:", "1 pod would not leave: PodDisruptionBudget/"+a.namespace+"/web (PDBUnsatisfiable): ", "2 pods have no controller, and nobody would replace them.",
+		"It has 2 pods. These would block a drain:", "1 pod would not leave: PodDisruptionBudget/"+a.namespace+"/web (PDBUnsatisfiable): ", "2 pods have no controller and would not be replaced.",
 		"2 pods have data in temporary volumes, which would be lost.", "To preview a drain: kubectl ebbtide plan "+a.node)
 	a.says(t, []string{"pdb/web", "-n", a.namespace, "--as", user}, "allows 0 disruptions", "can never allow a disruption", "No pods wait for it.")
 	if wrote := (&foreseen{Cluster: c, t: t}).writes(); len(wrote) > 0 {
