@@ -14,6 +14,7 @@ import (
 // the reasons of condition Deleting.
 type Step string
 
+// The steps of a creation, and those of a deletion from StepRecord on.
 const (
 	// StepPaused does nothing because the Cluster is paused.
 	StepPaused Step = v1alpha1.ReasonPaused
@@ -22,12 +23,16 @@ const (
 	// StepReleased does nothing because the Machine is deleted and our finalizer is gone.
 	StepReleased Step = "Released"
 
-	// StepCreatable and the next are the steps of a creation, named after what they wait for.
-	StepCreatable      Step = "WaitingForPreCreateHook"
-	StepBootstrap      Step = "WaitingForBootstrap"
+	// StepCreatable waits for the Cluster and for preCreate hooks.
+	StepCreatable Step = "WaitingForPreCreateHook"
+	// StepBootstrap waits for the bootstrap data.
+	StepBootstrap Step = "WaitingForBootstrap"
+	// StepInfrastructure waits for the infrastructure.
 	StepInfrastructure Step = "WaitingForInfrastructure"
-	StepNode           Step = "WaitingForNode"
-	StepRunning        Step = "Running"
+	// StepNode waits for the Node.
+	StepNode Step = "WaitingForNode"
+	// StepRunning has everything.
+	StepRunning Step = "Running"
 
 	// StepRecord records what the deletion relies on.
 	StepRecord               Step = "Recording"

@@ -20,6 +20,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/surge"
 )
 
+// Snapshot is everything that is checked.
 type Snapshot struct {
 	Now          time.Time
 	Pods         []*corev1.Pod

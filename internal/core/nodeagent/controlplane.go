@@ -75,7 +75,9 @@ type Claim int
 const (
 	// ClaimKeep leaves the claim unchanged.
 	ClaimKeep Claim = iota
+	// ClaimTake takes the claim if no node has it.
 	ClaimTake
+	// ClaimRelease releases the claim.
 	ClaimRelease
 )
 

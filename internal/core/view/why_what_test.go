@@ -82,11 +82,11 @@ func TestWhyOfABudget(t *testing.T) {
 		return b
 	}
 	for name, facts := range map[string]view.BudgetFacts{
-		"it allows one":            view.BudgetFacts{Budget: allows(1)},
-		"it never allows any":      view.BudgetFacts{Budget: never(), Pods: []*corev1.Pod{web("web-1")}, Evacuations: waits(2)},
-		"many wait":                view.BudgetFacts{Budget: allows(1), Evacuations: waits(9)},
-		"it has no pods":           view.BudgetFacts{Budget: never()},
-		"nobody may see who waits": view.BudgetFacts{Budget: never(), Unknown: true},
+		"it allows one":            {Budget: allows(1)},
+		"it never allows any":      {Budget: never(), Pods: []*corev1.Pod{web("web-1")}, Evacuations: waits(2)},
+		"many wait":                {Budget: allows(1), Evacuations: waits(9)},
+		"it has no pods":           {Budget: never()},
+		"nobody may see who waits": {Budget: never(), Unknown: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -116,14 +116,14 @@ func TestWhyOfANode(t *testing.T) {
 	forwarded := kernel(waiting("node-7", 2, "node-1"))
 	forwarded.Status.NodeStatuses[0].FastForwardedBy = "older"
 	for name, facts := range map[string]view.NodeFacts{
-		"nobody wants anything":        view.NodeFacts{Node: seven(false, "")},
-		"a person has cordoned it":     view.NodeFacts{Node: seven(true, "")},
-		"what holds it is unknown":     view.NodeFacts{Node: seven(true, `"gone"`), Unknown: true},
-		"it does not answer":           view.NodeFacts{Node: silent},
-		"a drain would meet a budget":  view.NodeFacts{Node: seven(false, ""), Pods: []*corev1.Pod{web("web-1"), web("web-2")}, Budgets: []*policyv1.PodDisruptionBudget{never()}},
-		"it is drained":                view.NodeFacts{Node: seven(true, `"kernel"`), Maintenances: []*v1alpha1.NodeMaintenance{drained}},
-		"somebody else drains it, too": view.NodeFacts{Node: removed, Maintenances: []*v1alpha1.NodeMaintenance{both}},
-		"it waits for its turn":        view.NodeFacts{Node: seven(true, `"kernel"`), Maintenances: []*v1alpha1.NodeMaintenance{forwarded}},
+		"nobody wants anything":        {Node: seven(false, "")},
+		"a person has cordoned it":     {Node: seven(true, "")},
+		"what holds it is unknown":     {Node: seven(true, `"gone"`), Unknown: true},
+		"it does not answer":           {Node: silent},
+		"a drain would meet a budget":  {Node: seven(false, ""), Pods: []*corev1.Pod{web("web-1"), web("web-2")}, Budgets: []*policyv1.PodDisruptionBudget{never()}},
+		"it is drained":                {Node: seven(true, `"kernel"`), Maintenances: []*v1alpha1.NodeMaintenance{drained}},
+		"somebody else drains it, too": {Node: removed, Maintenances: []*v1alpha1.NodeMaintenance{both}},
+		"it waits for its turn":        {Node: seven(true, `"kernel"`), Maintenances: []*v1alpha1.NodeMaintenance{forwarded}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
