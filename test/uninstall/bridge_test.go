@@ -42,7 +42,7 @@ func TestMachinesOfOthersThatWouldWaitForEver(t *testing.T) {
 	}
 	for _, words := range []string{
 		"Machine of Cluster API (1):\n  " + hooked[0] + ": remove the pre-drain hook of Ebbtide\n",
-		"Machine of OpenShift (1):\n  " + hooked[1] + ": remove the hook",
+		"Machine of OpenShift (1):\n  " + hooked[1] + ": remove the pre-drain hook of Ebbtide",
 	} {
 		if !strings.Contains(out.String(), words) {
 			t.Errorf("it does not say %q:\n%s", words, out)
