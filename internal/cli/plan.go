@@ -120,7 +120,7 @@ func (o *planOptions) maintenance(picked []*corev1.Node, now time.Time) (m *v1al
 // snapshot returns the input of a forecast.
 func (s *survey) snapshot(now time.Time) preflight.Snapshot {
 	world := maintenance.Snapshot{
-		Now: now, Maintenances: s.maintenances, Nodes: s.nodes, Namespace: s.ebbtide,
+		Now: now, Maintenances: s.maintenances, Nodes: s.nodes,
 		Pods: map[string][]maintenance.Pod{}, Budgets: map[string][]*policyv1.PodDisruptionBudget{}, DrainRecords: map[string]*v1alpha1.DrainRecord{},
 		Runners: maintenance.Runners{DaemonSets: true, Agents: s.agentsAt(now)},
 	}

@@ -35,7 +35,6 @@ func (r *reconciler) observe(ctx context.Context, g *group.Group) (maintenance.S
 		Budgets:      map[string][]*policyv1.PodDisruptionBudget{},
 		DrainRecords: map[string]*v1alpha1.DrainRecord{},
 		LongestLock:  r.longestLock,
-		Namespace:    r.namespace,
 		Protect:      r.protect,
 		Runners:      maintenance.Runners{DaemonSets: true}, // It runs in this manager.
 		Refused:      map[maintenance.Write]maintenance.Refusal{},

@@ -20,8 +20,6 @@ const maxAgentWords = 300
 type Agent struct {
 	// Node is its node.
 	Node *corev1.Node
-	// Namespace is Ebbtide's.
-	Namespace string
 	// Since is the time since which it does not answer.
 	Since time.Time
 	// Dir is the folder of manifests, as the agent has named it.
@@ -34,7 +32,7 @@ type Agent struct {
 func (a Agent) Down() v1alpha1.Blocker {
 	b := one(v1alpha1.BlockerNodeAgentDown, ofAgent(a.Node.Name), a.Since)
 	b.Message = a.Message()
-	b.Suggestion = command.Of("Look for its pod: kubectl -n %s get pods -o wide --field-selector spec.nodeName=%s. ", a.Namespace, a.Node.Name)
+	b.Suggestion = command.Of("Find its pod: kubectl get pods -A -l app.kubernetes.io/name=ebbtide-agent --field-selector spec.nodeName=%s. ", a.Node.Name)
 	if a.Held > 0 {
 		b.Suggestion = ""
 	}

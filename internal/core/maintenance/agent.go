@@ -141,7 +141,7 @@ func (t *targeted) blockAgent(o *outcome, p *pod) (v1alpha1.Blocker, bool) {
 
 func (t *targeted) silent(n *node, agent Agent) blocker.Agent {
 	return blocker.Agent{
-		Node: n.object, Namespace: t.Namespace, Since: agent.SilentSince, Dir: agent.ManifestDir, Held: agent.held(),
+		Node: n.object, Since: agent.SilentSince, Dir: agent.ManifestDir, Held: agent.held(),
 	}
 }
 

@@ -40,8 +40,6 @@ type Snapshot struct {
 	Runners Runners
 	// Requester tells whether EvictionRequests can be used.
 	Requester evictionrequest.Availability
-	// Namespace is Ebbtide's own, for messages.
-	Namespace string
 	// Planned holds, by the name of a maintenance in Idle and by node, what it would do.
 	Planned map[string]map[string]v1alpha1.NodeMaintenanceNodeStatus
 	// Protect are the annotations that keep autoscalers from removing nodes under maintenance:

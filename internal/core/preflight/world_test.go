@@ -84,7 +84,7 @@ type world struct {
 func newWorld(nodes ...string) *world {
 	w := &world{}
 	w.World = maintenance.Snapshot{
-		Now: morning, Namespace: "ebbtide-system", Pods: map[string][]maintenance.Pod{}, Budgets: map[string][]*policyv1.PodDisruptionBudget{},
+		Now: morning, Pods: map[string][]maintenance.Pod{}, Budgets: map[string][]*policyv1.PodDisruptionBudget{},
 		Runners: maintenance.Runners{DaemonSets: true},
 	}
 	for _, name := range nodes {
