@@ -159,6 +159,7 @@ generate: ## Generate deep copies, apply configurations, CRDs, roles, docs/refer
 # A benchmark that nobody runs breaks unseen; running each once takes seconds.
 verify: generate lint ## Check that the tree is generated, tidy, formatted and linted
 	go test -run '^$$' -bench . -benchtime 1x $(BENCHMARKED)
+	go test -count=1 -run '^TestProse' ./test/arch
 	go mod tidy -diff
 	cd test/bench && go mod tidy -diff
 	cd test/bench/lifecycle && go mod tidy -diff

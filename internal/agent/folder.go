@@ -104,7 +104,7 @@ func (f *Folder) names() (names []string, err error) {
 			}
 		}
 		if seen += len(some); seen > maxNames {
-			return nil, fmt.Errorf("%s has more than %d entries, of which no more are read. Take away what makes no pods", f.path, maxNames)
+			return nil, fmt.Errorf("%s has more than %d entries; the rest is not read. Remove files that are no manifests", f.path, maxNames)
 		}
 		if errors.Is(err, io.EOF) {
 			return names, nil
@@ -145,7 +145,7 @@ func (f *Folder) file(name string, left int) readFile {
 	case one.stat.Mode&unix.S_IFMT != unix.S_IFREG:
 		return fault(errors.New("it is no regular file"))
 	case one.stat.Size > maxManifest:
-		return fault(fmt.Errorf("it has %d bytes, of which at most %d are read", one.stat.Size, maxManifest))
+		return fault(fmt.Errorf("it has %d bytes; at most %d are read", one.stat.Size, maxManifest))
 	case one.stat.Size > int64(left):
 		return fault(errors.New(tooMuch))
 	}

@@ -58,7 +58,7 @@ func TestAHostileFolder(t *testing.T) {
 		"good.yaml": "makes proxy", "link.yaml": "makes linked",
 		"pipe.yaml": "it is no regular file", "device.yaml": "it is no regular file", "pipelink.yaml": "it is no regular file",
 		"folder.yaml": "it is no regular file", "loop.yaml": "too many levels of symbolic links", "dangling.yaml": "no such file or directory",
-		"large.yaml": "it has 1073741824 bytes, of which at most 2097152 are read", ".other.yaml.ebbtide-superseded": "",
+		"large.yaml": "it has 1073741824 bytes; at most 2097152 are read", ".other.yaml.ebbtide-superseded": "",
 	} {
 		if got[name] != want {
 			t.Errorf("%s: %q, want %q", name, got[name], want)

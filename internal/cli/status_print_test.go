@@ -55,7 +55,7 @@ func kernelUpdate() *v1alpha1.NodeMaintenance {
 		node("node-5", 1, 0, 1, v1alpha1.NodeStateDraining, "Evacuating"),
 	)
 	m.Status.NodeStatuses[4].Retained = []v1alpha1.Blocker{{
-		Type: v1alpha1.RetainedNoEvacuator, PodCount: 1, Message: "The pod is of type Static, and nobody keeps it from coming back.", Object: v1alpha1.BlockerObject{Kind: "Pod", Namespace: "kube-system", Name: "proxy-node-5"},
+		Type: v1alpha1.RetainedNoEvacuator, PodCount: 1, Message: "The pod is of type Static, and no component prevents its return.", Object: v1alpha1.BlockerObject{Kind: "Pod", Namespace: "kube-system", Name: "proxy-node-5"},
 	}}
 	m.Annotations = map[string]string{v1alpha1.StartedByAnnotation: "anna"}
 	m.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionBlocked, Status: metav1.ConditionTrue, Reason: "PDBExhausted"}}
@@ -115,7 +115,7 @@ Nodes:
   node-5: draining, 1 pod left. Evacuating
 
 Retained:
-  Pod/kube-system/proxy-node-5: 1 pod. The pod is of type Static, and nobody keeps it from coming back.
+  Pod/kube-system/proxy-node-5: 1 pod. The pod is of type Static, and no component prevents its return.
 
 Drained: node-3, node-4
 
@@ -147,7 +147,7 @@ Nodes:
   node-5: draining, 1 pod left. Evacuating
 
 Retained:
-  Pod/kube-system/proxy-node-5: 1 pod. The pod is of type Static, and nobody keeps it from coming back.
+  Pod/kube-system/proxy-node-5: 1 pod. The pod is of type Static, and no component prevents its return.
 
 Drained: node-3, node-4
 

@@ -18,7 +18,7 @@ const (
 	leadsFor = 10 * time.Second
 )
 
-var errFenced = errors.New("this manager has not renewed its lease for 10s, or somebody else wrote it, so another one may act by now: nothing is written")
+var errFenced = errors.New("this manager has not renewed its lease for 10s, or another program wrote it. Another manager may be active, so nothing is written")
 
 // Fence lets a manager that once led write only while it still leads. A paused process continues
 // before it notices that its lease is over, and one that lost its lease retries for 10s. A manager

@@ -237,7 +237,7 @@ func OnSkew[R comparable](s *Skew, held func(context.Context) []R) source.TypedS
 
 var (
 	skewSeconds = prometheus.NewDesc("ebbtide_clock_skew_seconds",
-		"How far the manager's clock is ahead of the API server's for certain; less than 0 is behind. Absent while nobody knows.", nil, nil)
+		"Seconds by which the manager's clock is certainly ahead of the API server's, negative if behind. Absent while unknown.", nil, nil)
 	skewed = prometheus.NewDesc("ebbtide_clock_skewed",
 		"1 while nothing that cannot be undone is done because of the time, since the manager's clock is not trusted; else 0.", nil, nil)
 )

@@ -257,7 +257,7 @@ func TestSkewIsShown(t *testing.T) {
 		want := "# HELP ebbtide_clock_skewed 1 while nothing that cannot be undone is done because of the time, since the manager's clock is not trusted; else 0.\n" +
 			"# TYPE ebbtide_clock_skewed gauge\nebbtide_clock_skewed " + step.skewed + "\n"
 		if step.seconds != "" {
-			want += "# HELP ebbtide_clock_skew_seconds How far the manager's clock is ahead of the API server's for certain; less than 0 is behind. Absent while nobody knows.\n" +
+			want += "# HELP ebbtide_clock_skew_seconds Seconds by which the manager's clock is certainly ahead of the API server's, negative if behind. Absent while unknown.\n" +
 				"# TYPE ebbtide_clock_skew_seconds gauge\nebbtide_clock_skew_seconds " + step.seconds + "\n"
 		}
 		if err := testutil.CollectAndCompare(h.skew, strings.NewReader(want)); err != nil {

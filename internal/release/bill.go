@@ -28,7 +28,7 @@ func (r *release) bill(program, file string, binary []byte, found licences) ([]b
 	parts := []cdx.Component{library(standard, strings.TrimPrefix(info.GoVersion, "go"), ids[standard])}
 	for _, module := range info.Deps {
 		if module.Replace != nil {
-			return nil, fmt.Errorf("%s has %s replaced by %s, which nobody else has", file, module.Path, module.Replace.Path)
+			return nil, fmt.Errorf("%s replaces %s by %s, which others do not have", file, module.Path, module.Replace.Path)
 		}
 		part := library(module.Path, module.Version, ids[module.Path])
 		if part.Hashes, err = sumOf(module); err != nil {

@@ -119,7 +119,7 @@ func readLicence(module, dir string) (licence, error) {
 		return licence{}, fmt.Errorf("read the licence of %s: %w", module, err)
 	}
 	if len(l.ids) == 0 {
-		return licence{}, fmt.Errorf("nobody knows under which licence %s is: look into %s, and teach this program", module, dir)
+		return licence{}, fmt.Errorf("the licence of %s is unknown: add the one in %s to this program", module, dir)
 	}
 	slices.Sort(l.ids)
 	l.ids = slices.Compact(l.ids)

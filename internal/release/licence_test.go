@@ -42,7 +42,7 @@ func TestAModuleUnderAnUnknownLicenceEndsIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l, err := readLicence("example.com/strange", folder(t, files))
-			if err == nil || !strings.Contains(err.Error(), "nobody knows under which licence example.com/strange is: look into ") {
+			if err == nil || !strings.Contains(err.Error(), "the licence of example.com/strange is unknown: add the one in ") {
 				t.Errorf("%+v, %v", l, err)
 			}
 		})

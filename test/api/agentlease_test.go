@@ -65,7 +65,7 @@ func TestAnAgentThatCannotReadTheLeaseOfItsKubeletCallsNothingGone(t *testing.T)
 	w.client = withoutLease(w.user("ebbtide:agent:"+w.a, "ebbtide:agents"))
 	retains := func(o *agent.ControlPlane) { o.Terminate = false }
 	stop := w.run(retains)
-	w.says("proxy", v1alpha1.StaticPodHolding, "its Lease in kube-node-lease is missing or cannot be read")
+	w.says("proxy", v1alpha1.StaticPodHolding, "its Lease in kube-node-lease is missing or unreadable")
 	stop()
 	w.client = nil
 	stop = w.run(retains)

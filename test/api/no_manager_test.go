@@ -31,7 +31,7 @@ func TestThatNoManagerActsIsSaid(t *testing.T) {
 	}
 	for _, verb := range verbs {
 		told, code := run(verb)
-		for _, want := range []string{"No manager of Ebbtide acts: its leader has not renewed for ", "kubectl drain", "kubectl get pods -n " + namespace} {
+		for _, want := range []string{"No Ebbtide manager is active: the leader has not renewed for ", "kubectl drain", "kubectl get pods -n " + namespace} {
 			if !strings.Contains(told, want) {
 				t.Errorf("%v tells %q, want %q", verb, told, want)
 			}

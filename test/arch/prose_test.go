@@ -71,12 +71,12 @@ func sentenceLength(text string) float64 {
 
 // The bounds only ever get tighter. Those of docs are the goals of the guide.
 const (
-	longestLine     = 145
+	longestLine     = 120
 	longestSentence = 22
-	docsRate        = 6
-	messagesRate    = 60
+	docsRate        = 3
+	messagesRate    = 3
 	fieldsRate      = 3
-	riddleShare     = 0.15
+	riddleShare     = 0.06
 )
 
 func TestProseIsPlain(t *testing.T) {
@@ -89,7 +89,7 @@ func TestProseIsPlain(t *testing.T) {
 		case s.path == "README.md" || path.Dir(s.path) == "docs" && path.Ext(s.path) == ".md":
 			docs.WriteString(s.text + "\n\n")
 			for n, line := range lines {
-				if len(line) > longestLine && !strings.HasPrefix(line, "|") && !strings.HasPrefix(line, "![") && !inCode(lines[:n]) {
+				if len(line) > longestLine && !strings.HasPrefix(line, "![") && !inCode(lines[:n]) {
 					t.Errorf("%s:%d has %d characters, more than %d", s.path, n+1, len(line), longestLine)
 				}
 			}

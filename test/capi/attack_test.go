@@ -100,7 +100,7 @@ func TestLongTheHookOfAnotherEbbtide(t *testing.T) {
 	machine.SetAnnotations(map[string]string{hook: "other-ebbtide"})
 	w.create(machine)
 	w.waitsAtHooks(w.c.Client, machine, node.Name)
-	w.awaitEvent(machine, v1alpha1.EventBridgeSkipped, "somebody else has put the hook "+hook+" on the Machine")
+	w.awaitEvent(machine, v1alpha1.EventBridgeSkipped, "another tool has set the hook "+hook+" on the Machine")
 	if got := w.now(machine).GetAnnotations()[hook]; got != "other-ebbtide" || w.isCordoned(node.Name) {
 		t.Errorf("the hook is %q, and the node is cordoned: %v", got, w.isCordoned(node.Name))
 	}

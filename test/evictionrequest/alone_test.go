@@ -36,7 +36,7 @@ func TestLongNobodyAnswersAMaintenance(t *testing.T) {
 	}
 	time.Sleep(time.Until(began.Add(core.AnswerDeadline)))
 	w.awaitEvent(w.ns, v1alpha1.EventEvictionRequestUnanswered,
-		"nobody answers EvictionRequests in this cluster; web-0 is evacuated without its evictionResponders (example.com/leader). Run Ebbtide with --eviction-requests=controller.")
+		"No controller responds to EvictionRequests in this cluster; web-0 is evacuated without its evictionResponders (example.com/leader). Run Ebbtide with --eviction-requests=controller.")
 	w.must(w.client.Get(w.ctx, client.ObjectKeyFromObject(request), request))
 	at, err := time.Parse(time.RFC3339, request.Annotations[v1alpha1.WithdrawnAnnotation])
 	if waited := at.Sub(request.CreationTimestamp.Time); err != nil || waited < core.AnswerDeadline || request.Annotations[v1alpha1.UnansweredAnnotation] != "true" ||

@@ -87,13 +87,13 @@ var hindrances = map[string]hindrance{
 		app: scaledTo(2), budget: minAvailable("67%"), advice: "Run at least 4 replicas, or let one pod be unavailable: ", grow: true,
 	},
 	"replicas of bare pods": {app: bare, budget: maxUnavailable("1"), advice: "Give the pods a controller, or count pods: "},
-	"a number of bare pods": {app: bare, budget: minAvailable("2"), advice: "Nobody replaces such pods. Run others in their place, or let them go: "},
+	"a number of bare pods": {app: bare, budget: minAvailable("2"), advice: "Such pods are not replaced. Start others, or allow their eviction: "},
 	"a number of pods of a Job": {
 		app: job, budget: minAvailable("1"), advice: "Run at least 2 replicas, or let one pod be unavailable: ",
 	},
 	"replicas of a Job": {
 		app: job, budget: maxUnavailable("1"), kind: v1alpha1.BlockerPDBExhausted,
-		advice: "Nobody knows how many replicas there are to be of its pods, as with those of a Job. Count pods: ",
+		advice: "The desired number of replicas is unknown, as for pods of a Job. Count pods: ",
 	},
 	"a pod that is not ready": {
 		app: asleep, budget: minAvailable("1"), advice: "The pod is not ready itself. Get it ready, or let pods go that are not: ",
@@ -109,7 +109,7 @@ var hindrances = map[string]hindrance{
 	},
 	"a lock that nobody can read": {
 		app: scaledTo(1), budget: maxUnavailable("1"), lock: "mine!", kind: v1alpha1.BlockerPDBLocked,
-		advice: "It ends ten minutes after the budget was last changed. If nobody needs it: ",
+		advice: "It ends ten minutes after the last change of the budget. If it is not needed: ",
 	},
 }
 

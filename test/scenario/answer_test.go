@@ -30,10 +30,10 @@ func TestTheFirstCommandAnswers(t *testing.T) {
 	answers("Who started this?", 2, "Started by anna.", "status", name)
 	answers("Who started what holds the node?", 0, "Started by anna.", "why", nodes[0])
 	answers("Is it getting on?", 0, "blocked", "status")
-	answers("How long will it take?", 2, "ETA: unknown: 1 pod is held up.", "status", name)
+	answers("How long will it take?", 2, "ETA: unknown: 1 pod is blocked.", "status", name)
 	answers("What would happen?", 0, "two would be drained", "plan", nodes[1])
 	answers("May this colleague drain?", 4, "you may not", "drain", nodes[1], "--dry-run=server", "--as", "bert")
-	answers("Stop it.", 1, "complete NAME ends a maintenance", "stop", name)
+	answers("Stop it.", 1, "Did you mean this?\n\tcomplete", "stop", name)
 	answers("Which nodes are cordoned by us?", 0, "\nCORDONED ", "status")
 	cordoned := regexp.MustCompile(`(?m)^one +20\S+Z +kernel$`)
 	if got := w.plugin(w.ctx, "status", "-o", "wide"); !cordoned.MatchString(got.Out) {

@@ -47,7 +47,7 @@ func TestOneOfThreeNodesIsGivenBack(t *testing.T) {
 		}
 	}
 	w.tells([]string{"status", name}, "2/2 nodes drained, 1 completed.", "three: complete. Given back.", "Drained: one, two")
-	w.tells([]string{"why", "node/" + nodes[2]}, "Node three takes pods")
+	w.tells([]string{"why", "node/" + nodes[2]}, "Node three is schedulable")
 
 	err := w.client.Patch(w.ctx, w.maintenance("kernel"), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"completedNodes":[{"name":"`+nodes[2]+`"},{"name":"any"}]}}`)))
 	if err == nil || !strings.Contains(err.Error(), "spec.completedNodes: this NodeMaintenance does not have node any. ") {

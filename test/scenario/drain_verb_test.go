@@ -87,7 +87,7 @@ func TestADrainThatIsBlockedFromTheCommandLine(t *testing.T) {
 	w.deleteBudget("db")
 	want := said{Out: "NodeMaintenance kernel drains one\nDrained one in TIME. Return to service with\n  kubectl ebbtide complete kernel\n"}
 	got = w.plugin(w.ctx, "drain", "nodemaintenance/"+name)
-	if !strings.HasPrefix(got.ErrOut, "NodeMaintenance kernel is in stage Drain already\n") {
+	if !strings.HasPrefix(got.ErrOut, "NodeMaintenance kernel is already in stage Drain\n") {
 		t.Errorf("it tells %q", got.ErrOut)
 	}
 	got.ErrOut = ""

@@ -33,7 +33,7 @@ func TestNodesOfAClusterThatIsDeletedAreNotTouched(t *testing.T) {
 	w.awaitPod("protected", "still running", running)
 	w.awaitSays(m, v1alpha1.ConditionDrainingSucceeded, "False", v1alpha1.ReasonSkipped, "The Node is not drained: "+going,
 		"Pre-drain hooks therefore have no effect: Backup (owner the backups)")
-	await(w, "held by its Machine still", c, hosts, clusterSays("All of them are being deleted; their condition Deleting says what each waits for."))
+	await(w, "held by its Machine still", c, hosts, clusterSays("To see their progress: kubectl get machines.ebbtide.dev"))
 	w.edit(m, preTerminate())
 	w.awaitAbsent(&v1alpha1.Machine{}, m)
 	w.awaitAbsent(&api.SandboxMachine{}, m)

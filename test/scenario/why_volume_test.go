@@ -56,7 +56,7 @@ func TestWhyAPodWaitsForItsVolume(t *testing.T) {
 	w.awaitDrained("upgrade")
 	got := w.plugin(w.ctx, "why", "db-0", "-n", w.ns)
 	help := "kubectl ebbtide complete upgrade"
-	for _, want := range []string{"(Unschedulable): ", "(claim data-db-0) can be used only on node old,", "NodeMaintenance upgrade (stage Drain) holds the node: ", help} {
+	for _, want := range []string{"(Unschedulable): ", "(claim data-db-0) can only be used on node old,", "NodeMaintenance upgrade (stage Drain) holds the node: ", help} {
 		if !strings.Contains(got.Out, want) {
 			t.Errorf("why does not say %q: %+v", want, got)
 		}

@@ -89,6 +89,6 @@ func TestAPaddedEvictionDoesNotPassALock(t *testing.T) {
 	}
 	patience.Eventually(t, "the refusal of a padded eviction", func(ctx context.Context) (string, bool) {
 		err := c.Client.SubResource("eviction").Create(ctx, sample.Pod(pod.Namespace, pod.Name), padded.DeepCopy())
-		return errorText(err), strings.Contains(errorText(err), "larger than 7 MiB")
+		return errorText(err), strings.Contains(errorText(err), "7 MiB")
 	})
 }

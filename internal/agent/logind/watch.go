@@ -155,7 +155,7 @@ func property[T any](ctx context.Context, conn *dbus.Conn, name string) (value T
 	}
 	value, ok := variant.Value().(T)
 	if !ok {
-		return value, errors.New("systemd-logind says " + name + " in a way that nobody understands: " + words(variant.String()))
+		return value, errors.New("systemd-logind says " + name + " in an unknown format: " + words(variant.String()))
 	}
 	return value, nil
 }

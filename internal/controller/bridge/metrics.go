@@ -30,9 +30,9 @@ type waitState struct {
 
 var (
 	waitingMachines = prometheus.NewDesc("ebbtide_bridge_waiting_machines",
-		"Machines of another controller whose deletion waits for Ebbtide and for nobody else.", []string{"bridge"}, nil)
+		"Machines of another controller whose deletion waits only for Ebbtide.", []string{"bridge"}, nil)
 	oldestWait = prometheus.NewDesc("ebbtide_bridge_oldest_wait_seconds",
-		"For how long the deletion of a Machine of another controller waits for Ebbtide, of that which waits longest; 0 if none does.", []string{"bridge"}, nil)
+		"Longest time that the deletion of a Machine of another controller has waited for Ebbtide; 0 if none waits.", []string{"bridge"}, nil)
 )
 
 func newMetrics(registry prometheus.Registerer, all []kind, now func() time.Time) *metrics {

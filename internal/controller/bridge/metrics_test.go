@@ -52,11 +52,11 @@ func TestTheOldestWaitIsShown(t *testing.T) {
 func shows(t *testing.T, m *metrics, when string, machines int, oldest time.Duration) {
 	t.Helper()
 	want := fmt.Sprintf(`
-# HELP ebbtide_bridge_oldest_wait_seconds For how long the deletion of a Machine of another controller waits for Ebbtide, of that which waits longest; 0 if none does.
+# HELP ebbtide_bridge_oldest_wait_seconds Longest time that the deletion of a Machine of another controller has waited for Ebbtide; 0 if none waits.
 # TYPE ebbtide_bridge_oldest_wait_seconds gauge
 ebbtide_bridge_oldest_wait_seconds{bridge="cluster-api"} %v
 ebbtide_bridge_oldest_wait_seconds{bridge="openshift"} 0
-# HELP ebbtide_bridge_waiting_machines Machines of another controller whose deletion waits for Ebbtide and for nobody else.
+# HELP ebbtide_bridge_waiting_machines Machines of another controller whose deletion waits only for Ebbtide.
 # TYPE ebbtide_bridge_waiting_machines gauge
 ebbtide_bridge_waiting_machines{bridge="cluster-api"} %d
 ebbtide_bridge_waiting_machines{bridge="openshift"} 0

@@ -116,7 +116,7 @@ func TestCancellation(t *testing.T) {
 	if s.evacuation(allow) != nil || !s.podExists(allow) {
 		t.Error("the evacuation should be gone and the pod should stay")
 	}
-	want := "Nobody asks for this evacuation any more, but evacuator mover.example.com has forbidden to cancel it: it goes on until the pod is gone."
+	want := "This evacuation is no longer requested, but evacuator mover.example.com forbids its cancellation. It continues until the pod is gone."
 	if e := s.evacuation(forbid); e == nil || e.Status.Message != want || !s.podExists(forbid) {
 		t.Fatalf("evacuation = %+v, want it to stay and say %q", e, want)
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // errAside is what ends a decision in the middle when another client is the controller.
-var errAside = errors.New("somebody else is the controller of EvictionRequests by now")
+var errAside = errors.New("another controller handles EvictionRequests")
 
 // The right to delete Evictions is what clusters such as OpenShift request of whoever gives
 // them owners. Nothing is ever deleted with it.
@@ -64,7 +64,7 @@ type attempt struct {
 // came to nothing. That it was decided on old state is no error.
 func (a *attempt) try(ctx context.Context, write func() error) bool {
 	if !a.r.acts() {
-		log.FromContext(ctx).V(1).Info("Left the rest to somebody else", "because", errAside.Error())
+		log.FromContext(ctx).V(1).Info("Left the rest to the other controller", "reason", errAside.Error())
 		return false
 	}
 	err := write()

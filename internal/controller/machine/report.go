@@ -64,11 +64,13 @@ func fit(before []metav1.Condition, decision *lifecycle.Decision) {
 	}
 }
 
-// printable returns the beginning of a text without control characters other than line breaks.
+// printable returns the beginning of a text without control characters other than line breaks. Lists keep
+// their indentation.
 func printable(text string) string {
 	lines := strings.Split(excerpt.Of(text, longestMessage), "\n")
 	for i := range lines {
-		lines[i] = excerpt.Line(lines[i], longestMessage)
+		words := strings.TrimLeft(lines[i], " ")
+		lines[i] = lines[i][:len(lines[i])-len(words)] + excerpt.Line(words, longestMessage)
 	}
 	return strings.Join(lines, "\n")
 }

@@ -19,7 +19,7 @@ func advise(pod *corev1.Pod, b *policyv1.PodDisruptionBudget, never bool) string
 	case unready(pod) && !budget.LetsUnreadyGo(b):
 		return "The pod is not ready itself. Get it ready, or let pods go that are not: " + patch(b, `"unhealthyPodEvictionPolicy":"AlwaysAllow"`)
 	case budget.Uncountable(b):
-		return "Nobody knows how many replicas there are to be of its pods, as with those of a Job. Count pods: " +
+		return "The desired number of replicas is unknown, as for pods of a Job. Count pods: " +
 			patch(b, `"minAvailable":0,"maxUnavailable":null`)
 	case never:
 		return loosen(pod, b)
@@ -49,7 +49,7 @@ func loosen(pod *corev1.Pod, b *policyv1.PodDisruptionBudget) string {
 		spec = `"maxUnavailable":1`
 	case floor.Type == intstr.String: // It counts replicas, and has found some.
 	case owner == nil:
-		return "Nobody replaces such pods. Run others in their place, or let them go: " + patch(b, `"minAvailable":0`)
+		return "Such pods are not replaced. Start others, or allow their eviction: " + patch(b, `"minAvailable":0`)
 	case !scaled(owner):
 		spec = fmt.Sprintf(`"minAvailable":%d`, expected-1)
 	}

@@ -44,7 +44,7 @@ func (a Agent) Down() v1alpha1.Blocker {
 func (a Agent) Message() string {
 	since := a.Since.UTC().Format("15:04:05 MST")
 	if a.Held == 0 {
-		return fmt.Sprintf("The agent of %s does not answer since %s, so nobody takes its static pods down.", a.Node.Name, since)
+		return fmt.Sprintf("The agent on %s has not responded since %s, so its static pods are not stopped.", a.Node.Name, since)
 	}
 	return fmt.Sprintf("%s keeps %s away and its agent does not answer since %s. Bring them back on the node: %s",
 		a.Node.Name, phrase.Count(a.Held, "static pod"), since, BringBack(a.Dir))

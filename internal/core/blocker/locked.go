@@ -46,7 +46,7 @@ func Unlock(b *policyv1.PodDisruptionBudget, hold budget.Hold) string {
 	case drain:
 		return command.Of("It goes when node %s is back and its pods are ready. See how far its maintenance is: kubectl get nodemaintenance %s", node, maintenance)
 	case hold.Unreadable != nil:
-		return command.Of("It ends ten minutes after the budget was last changed. If nobody needs it: kubectl -n %s annotate poddisruptionbudget %s %s-",
+		return command.Of("It ends ten minutes after the last change of the budget. If it is not needed: kubectl -n %s annotate poddisruptionbudget %s %s-",
 			b.Namespace, b.Name, v1alpha1.LockAnnotation)
 	}
 	return command.Of("It goes when its holder unlocks the budget, or at its end. If they agree: kubectl ebbtide unlock pdb/%s -n %s --force", b.Name, b.Namespace)

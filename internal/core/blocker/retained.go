@@ -32,7 +32,7 @@ func Retained(why v1alpha1.BlockerType, pod *corev1.Pod, rule v1alpha1.BlockerOb
 		b.Message = "The pod is of type " + string(podType) + ", and spec.drainDepth ends before."
 		b.Suggestion = "To have it leave, set spec.drainDepth to " + string(podType) + "."
 	default:
-		b.Message = "The pod is of type " + string(podType) + ", and nobody keeps it from coming back."
+		b.Message = "The pod is of type " + string(podType) + ", and no component prevents its return."
 		b.Suggestion = "To have it leave, run an evacuator for it that registers on the pod by annotation " + v1alpha1.EvacuatorAnnotationPrefix + "<class>."
 		if podType == v1alpha1.PodTypeStatic {
 			b.Suggestion = "To have it leave, run the node agent on the node, or take the pod's manifest away from its kubelet."

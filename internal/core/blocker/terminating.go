@@ -55,7 +55,7 @@ func unreachableSince(node *corev1.Node) (time.Time, bool) {
 
 func unreachableNode(f *Facts, since time.Time) v1alpha1.Blocker {
 	b := one(v1alpha1.BlockerNodeUnreachable, OfNode(f.Node), since)
-	b.Message = fmt.Sprintf("The kubelet of node %s does not answer, so nobody confirms that its terminating pods have stopped.", f.Node.Name)
+	b.Message = fmt.Sprintf("The kubelet on node %s is not responding, so its terminating pods cannot be confirmed as stopped.", f.Node.Name)
 	b.Suggestion = command.Of("Bring the node back. If the machine is certainly off: "+
 		"kubectl taint nodes %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", f.Node.Name)
 	return b

@@ -37,7 +37,7 @@ func EvacuationRefused(kind string, pod *corev1.Pod, r Refusal) v1alpha1.Blocker
 func DeletionRefused(pod *corev1.Pod, r Refusal) v1alpha1.Blocker {
 	b := one(v1alpha1.BlockerDeletionRefused, ofOwner(pod), r.Since)
 	b.Message = r.tell("The deletion of pod " + pod.Namespace + "/" + pod.Name)
-	b.Suggestion = "Ask whoever refuses it, or take more time: set spec.deadline.time of the NodeMaintenance."
+	b.Suggestion = "Ask the owner of what refuses it, or postpone spec.deadline.time of the NodeMaintenance."
 	return b
 }
 

@@ -145,7 +145,7 @@ func (s Snapshot) decide() Decision {
 	case !m.Deleting:
 		return s.beforeDeletion()
 	case m.Taken && m.Waits && s.asked():
-		return s.say(Decision{}, event.BridgeSkipped, "not drained: somebody else has put the hook "+v1alpha1.BridgeHookAnnotation+" on the Machine; Cluster API waits for whoever that is")
+		return s.say(Decision{}, event.BridgeSkipped, "not drained: another tool has set the hook "+v1alpha1.BridgeHookAnnotation+" on the Machine; Cluster API waits for that tool")
 	case !m.Hooked:
 		// What somebody has let go is not ours, and a hook comes too late now.
 		return Decision{}
@@ -153,7 +153,7 @@ func (s Snapshot) decide() Decision {
 		return s.say(Decision{}, event.BridgeWaiting, "waits: "+excerpt.Line(s.AroundUnread, maxWords))
 	}
 	if !s.asked() {
-		return s.skip("nobody asks for it any more by label " + v1alpha1.DrainOptLabel)
+		return s.skip("it is no longer requested by label " + v1alpha1.DrainOptLabel)
 	}
 	if why := s.needless(); why != "" {
 		return s.skip(why)
@@ -305,7 +305,7 @@ func (s Snapshot) maintained() Decision {
 	case !s.ours() || NodeUnder(maintenance) != node:
 		return s.say(Decision{}, event.BridgeWaiting, fmt.Sprintf("waits: NodeMaintenance %s is not for %s; delete it", maintenance.Name, node))
 	case maintenance.Spec.Stage == v1alpha1.StageComplete:
-		return s.say(Decision{}, event.BridgeWaiting, fmt.Sprintf("waits: somebody has ended NodeMaintenance %s; another one is made when it is gone, so delete it", maintenance.Name))
+		return s.say(Decision{}, event.BridgeWaiting, fmt.Sprintf("waits: NodeMaintenance %s was ended by hand; delete it, and another one is created", maintenance.Name))
 	case maintenance.Spec.Stage != v1alpha1.StageDrain:
 		return s.say(Decision{}, event.BridgeWaiting, fmt.Sprintf("waits: NodeMaintenance %s is in stage %s and drains nothing; set its stage to Drain, or delete it", maintenance.Name, maintenance.Spec.Stage))
 	case drained(maintenance):

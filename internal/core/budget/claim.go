@@ -34,7 +34,7 @@ type Claim struct {
 // Check returns an error in the duration or reason. CheckHolder checks the holder.
 func (c Claim) Check() error {
 	if c.For < shortestClaim || c.For > LongestLock {
-		return fmt.Errorf("a lock is for %s to %s, not for %s; whoever needs it longer renews it before it ends",
+		return fmt.Errorf("a lock is for %s to %s, not for %s; renew it before it ends if you need it longer",
 			shortestClaim, plain(LongestLock), plain(c.For))
 	}
 	return checkWords("the reason", c.Reason, longestReason)

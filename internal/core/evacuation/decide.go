@@ -92,14 +92,14 @@ func forbidden(e *v1alpha1.Evacuation) bool {
 // evacuator forbids to cancel, the evacuator may go on; nobody else steps in.
 func unwanted(s Snapshot) Decision {
 	if forbidden(s.Evacuation) {
-		d := says(s, StateForbidden, fmt.Sprintf("Nobody asks for this evacuation any more, but evacuator %s has forbidden to cancel it: it goes on until the pod is gone.",
+		d := says(s, StateForbidden, fmt.Sprintf("This evacuation is no longer requested, but evacuator %s forbids its cancellation. It continues until the pod is gone.",
 			s.Evacuation.Status.ActiveEvacuatorClass))
 		d.RequeueAfter = s.deadline().Sub(s.Now)
 		return d
 	}
 	return Decision{
 		State:   StateCancelled,
-		Message: "Nobody asks for this evacuation any more.",
+		Message: "This evacuation is no longer requested.",
 		Delete:  s.Evacuation.DeletionTimestamp == nil,
 	}
 }

@@ -44,7 +44,7 @@ func untilWithdrawal(s Snapshot) (left time.Duration, called bool) {
 // withdraw takes back the request of those who have stopped calling the eviction
 // API. Other instigators' stay.
 func withdraw(s Snapshot) Decision {
-	message := fmt.Sprintf("Nobody has called the eviction API for pod %s since %s, the request is withdrawn.",
+	message := fmt.Sprintf("The eviction API has not been called for pod %s since %s. The request is withdrawn.",
 		s.Pod.Name, lastAttempt(s).UTC().Format(time.RFC3339))
 	return Decision{
 		State: StateWithdrawn, Message: message,

@@ -21,7 +21,7 @@ var (
 // because its EvictionRequest is unanswered.
 func EvictionRequestUnanswered(pod *corev1.Pod) Event {
 	return warning(v1alpha1.EventEvictionRequestUnanswered, "Drain").onPod(pod, fmt.Sprintf(
-		"nobody answers EvictionRequests in this cluster; %s is evacuated without its evictionResponders (%s). Run Ebbtide with --eviction-requests=controller.",
+		"No controller responds to EvictionRequests in this cluster; %s is evacuated without its evictionResponders (%s). Run Ebbtide with --eviction-requests=controller.",
 		excerpt.Of(pod.Name, maxNamed), Responders(pod)))
 }
 

@@ -110,7 +110,7 @@ func NodeLeftCordoned(node *corev1.Node) Event {
 // is their wish from then on.
 func ScaleDownAllowed(node *corev1.Node, key string) Event {
 	return warning(v1alpha1.EventScaleDownAllowed, "Protect").onNode(node,
-		command.Of("Somebody has changed or removed annotation %s, so that the node may be removed when it is empty. It is left as it is now, also after the maintenance. To keep the node: kubectl annotate node %s %s=true --overwrite",
+		command.Of("Annotation %s was changed or removed, so the node may be removed when it is empty. The annotation stays as it is, also after the maintenance. To keep the node: kubectl annotate node %s %s=true --overwrite",
 			key, node.Name, key))
 }
 
@@ -118,13 +118,13 @@ func ScaleDownAllowed(node *corev1.Node, key string) Event {
 // is under maintenance.
 func ForeignUncordon(node *corev1.Node, maintenances []string) Event {
 	return warning(v1alpha1.EventForeignUncordon, "Cordon").onNode(node,
-		fmt.Sprintf("Somebody made the node schedulable during its maintenance; it is cordoned again for %s.", strings.Join(maintenances, ", ")))
+		fmt.Sprintf("The node was uncordoned during its maintenance and is cordoned again for %s.", strings.Join(maintenances, ", ")))
 }
 
 // ForeignUncordonOf is ForeignUncordon on a maintenance of the node.
 func ForeignUncordonOf(m *v1alpha1.NodeMaintenance, node string) Event {
 	return warning(v1alpha1.EventForeignUncordon, "Cordon").onMaintenance(m,
-		fmt.Sprintf("Somebody made node %s schedulable during its maintenance; it is cordoned again.", node))
+		fmt.Sprintf("Node %s was uncordoned during its maintenance and is cordoned again.", node))
 }
 
 // CancellationForbidden warns that evacuations go on although no maintenance

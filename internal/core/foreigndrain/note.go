@@ -32,7 +32,7 @@ func OfPod(pod *corev1.Pod, now time.Time) string {
 	if !asksKarpenter(value, pod.Status.StartTime, now) {
 		return ""
 	}
-	return fmt.Sprintf("it asks Karpenter to leave its node alone (%s: %s), and leaves all the same", v1alpha1.KarpenterDoNotDisruptAnnotation, excerpt.Line(value, maxReason))
+	return fmt.Sprintf("it asks Karpenter to leave its node alone (%s: %s), but leaves", v1alpha1.KarpenterDoNotDisruptAnnotation, excerpt.Line(value, maxReason))
 }
 
 // asksKarpenter reports whether Karpenter minds a value: true, or for how long after its start

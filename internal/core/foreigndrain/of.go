@@ -96,14 +96,14 @@ func ofCondition(node *corev1.Node) (Drain, bool) {
 	if c == nil {
 		return Drain{}, false
 	}
-	d := Drain{By: "somebody else", Sign: fmt.Sprintf("condition %s with reason %s", c.Type, excerpt.Line(c.Reason, maxReason)), Since: c.LastTransitionTime.Time}
+	d := Drain{By: "another tool", Sign: fmt.Sprintf("condition %s with reason %s", c.Type, excerpt.Line(c.Reason, maxReason)), Since: c.LastTransitionTime.Time}
 	if strings.HasPrefix(c.Reason, kubectlReasons) {
 		d.By = "kubectl drain"
 	}
 	if said := excerpt.Line(c.Message, maxWords); said != "" {
 		d.Sign += ": " + said
 	}
-	d.help = command.Of("The budgets hold for both. If nobody else drains the node any more: "+
+	d.help = command.Of("The budgets apply to both. If that drain has ended: "+
 		`kubectl patch node %s --subresource=status -p '{"status":{"conditions":[{"$patch":"delete","type":"%s"}]}}'`, node.Name, c.Type)
 	return d, true
 }

@@ -259,7 +259,7 @@ func TestManyWhoDrainAreOneBlocker(t *testing.T) {
 	if len(got) != 1 || len(got[0].Message)+len(got[0].Suggestion) > 2000 || strings.Contains(got[0].Message, "\x1b") {
 		t.Fatalf("the blockers are %+v", got)
 	}
-	for _, who := range []string{"The cluster-autoscaler drains", "Karpenter drains", "Somebody else drains"} {
+	for _, who := range []string{"The cluster-autoscaler drains", "Karpenter drains", "Another tool drains"} {
 		if !strings.Contains(got[0].Message, who) {
 			t.Errorf("%q does not say %q", got[0].Message, who)
 		}

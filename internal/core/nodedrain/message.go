@@ -29,7 +29,7 @@ func (d *drain) message() string {
 	}
 	r.Names("Pods with eviction requested", names(d.unanswered()))
 	r.Names("Pods that are waited for to complete by themselves", names(d.Completing))
-	r.Groups("Pods that nobody knows how to drain", byReason(d.Unknown, func(pod *corev1.Pod) string {
+	r.Groups("Pods with an unknown drain rule", byReason(d.Unknown, func(pod *corev1.Pod) string {
 		return d.causes[pod.UID]
 	}))
 	r.Groups(fmt.Sprintf("Pods that are evicted after those of order %d are gone", d.lowest()), d.byOrder())

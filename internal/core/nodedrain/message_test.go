@@ -80,7 +80,7 @@ func TestMessage(t *testing.T) {
 * Evictions that failed are tried again: as soon as their budget allows them or its lock ends, all others at least once a minute
 * Pods with eviction requested: ns/requested
 * Pods that are waited for to complete by themselves: ns/job
-* Pods that nobody knows how to drain:
+* Pods with an unknown drain rule:
   * MachineDrainRule machines/odd is meant for the pod, but spec.drain.behavior "Explode" is not known. Correct or delete the rule.: ns/odd
 * Pods that are evicted after those of order 0 are gone:
   * order 10: ns/soon

@@ -298,7 +298,7 @@ func (p *pod) shownReplacement() *Replacement {
 	case next == nil || p.state != gone && p.state != ending:
 		return nil
 	case next.node == somewhere:
-		return &Replacement{Why: "nobody has looked for room"}
+		return &Replacement{Why: "room was not checked"}
 	default:
 		return &Replacement{Node: next.node, Unplaceable: next.made && next.node == "" && !next.unknown, JobFails: next.jobFails, Why: next.why}
 	}

@@ -73,7 +73,7 @@ func besides(c *Count) []string {
 		{c.Stay, [2]string{"pod stays", "pods stay"}},
 		{c.Unplaceable, [2]string{"replacement fits nowhere", "replacements fit nowhere"}},
 		{c.DataLost, [2]string{"pod loses data", "pods lose data"}},
-		{c.Unreplaced, [2]string{"pod is made again by nobody", "pods are made again by nobody"}},
+		{c.Unreplaced, [2]string{"pod has no controller", "pods have no controller"}},
 	} {
 		if part.number > 0 {
 			parts = append(parts, phrase.Count(part.number, part.words[0], part.words[1]))

@@ -143,9 +143,9 @@ func (p *pass) goOn(d detachedPod) {
 	case d.returned() && p.home(d) != nil: // It is taken back any moment.
 	case e == nil && p.ending[d.pod.UID]: // To give it back now could cost both, it and its replacement.
 	case e == nil:
-		p.add(p.giveBack(d, Cancelled, "nobody asks for its evacuation any more"))
+		p.add(p.giveBack(d, Cancelled, "its evacuation is no longer requested"))
 	case p.home(d) == nil:
-		p.add(p.finish(e, Refused, fmt.Sprintf("ReplicaSet %s is gone, nobody replaces pod %s any more.", d.record.ReplicaSet.Name, d.pod.Name)))
+		p.add(p.finish(e, Refused, fmt.Sprintf("ReplicaSet %s is gone, so pod %s is not replaced.", d.record.ReplicaSet.Name, d.pod.Name)))
 	case p.Mode == Off && ourTurn(e) && p.covered(d):
 		p.add(p.finish(e, Refused, coveredMessage(d, switchedOff)))
 	case p.Mode == Off && ourTurn(e):

@@ -25,7 +25,7 @@ func EvictionNotice(node *corev1.Node, maintenances []*v1alpha1.NodeMaintenance)
 			return ""
 		}
 	}
-	return fmt.Sprintf("no NodeMaintenance selects node %[1]s. Whoever drains it can have Ebbtide do it: a NodeMaintenance with spec "+
+	return fmt.Sprintf("no NodeMaintenance selects node %[1]s. To drain it with Ebbtide, create a NodeMaintenance with spec "+
 		`{nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [%[1]q]}]}]}, stage: Drain}`+
 		" cordons the node, moves its pods in order, says what blocks it, and at stage Complete gives the node back. "+
 		"This is said once a day for each node; --eviction-notice=false of the manager turns it off", node.Name)

@@ -82,9 +82,9 @@ func ofForeignDrains(matching []*corev1.Node) []string {
 	}
 	says, _ := foreigndrain.Blocker(drained[0], false)
 	if len(drained) == 1 {
-		return []string{"somebody else drains the node as well, and both drains go on: " + says.Message}
+		return []string{"another tool drains the node as well, and both drains continue: " + says.Message}
 	}
-	return []string{fmt.Sprintf("somebody else drains %s as well, and both drains go on: %s", nodesNamed(drained), says.Message)}
+	return []string{fmt.Sprintf("another tool drains %s as well, and both drains continue: %s", nodesNamed(drained), says.Message)}
 }
 
 func controlPlanes(nodes []*corev1.Node) (count int) {
@@ -104,7 +104,7 @@ func (c MaintenanceChange) ofInPlace(matching []*corev1.Node) (warnings []string
 	}
 	if len(matching) > 1 && inPlace.ExpectedRebootCount != nil && *inPlace.ExpectedRebootCount == 0 {
 		warnings = append(warnings, fmt.Sprintf("spec.inPlace.expectedRebootCount is 0 with %d nodes: those whose pods stay under one PodDisruptionBudget wait for each other, "+
-			"and each keeps its locks until somebody says that it is back (%s) or the maintenance is complete",
+			"and each keeps its locks until it is declared back (%s) or the maintenance is complete",
 			len(matching), command.Of("kubectl annotate drainrecord NODE %s=true", v1alpha1.BackAnnotation)))
 	}
 	if inPlace.ExpectedDowntimeSeconds > usualToleration {

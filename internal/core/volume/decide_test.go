@@ -18,7 +18,7 @@ const (
 	ofVolume = headline + "* PersistentVolumes without a claim: "
 	ofNone   = headline + "* Attachments without a PersistentVolume: "
 	// ofUnknown is what the attachment names and nobody has.
-	ofUnknown = headline + "* PersistentVolumes of which nothing else is known: "
+	ofUnknown = headline + "* PersistentVolumes without further information: "
 	diskName  = "kubernetes.io/csi/csi.example^disk"
 	ebsName   = "kubernetes.io/csi/ebs.csi.aws.com^vol-1"
 )

@@ -34,7 +34,7 @@ func (f finder) message(left map[string]attached) string {
 	r := nodedrain.NewReport("Volumes are still attached to the Node:", namedVolumes)
 	r.Names("PersistentVolumeClaims", claims)
 	r.Names("PersistentVolumes without a claim", volumes)
-	r.Names("PersistentVolumes of which nothing else is known", unknown)
+	r.Names("PersistentVolumes without further information", unknown)
 	r.Names("Attachments without a PersistentVolume", attachments)
 	r.Groups("Detach failed", nodedrain.ByReason(errors))
 	r.Text("Whose they are could not be found out, so that none is ignored", f.Problem)

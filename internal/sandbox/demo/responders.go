@@ -87,7 +87,7 @@ NodeMaintenance %s, stage Drain, for %s.
 		return err
 	}
 	time.Sleep(saving)
-	s.say(time.Since(t.start), "saved", "somebody has saved the data, and says so on db-0")
+	s.say(time.Since(t.start), "saved", "the data is saved, as an annotation of db-0 says")
 	pod := &corev1.Pod{}
 	pod.Namespace, pod.Name = "default", "db-0"
 	saved := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"example.com/saved":"true"}}}`))

@@ -174,7 +174,7 @@ func foughtOver(node *corev1.Node, uncordons []metav1.Time) *v1alpha1.Blocker {
 		Type:      v1alpha1.BlockerForeignUncordon,
 		Object:    blocker.OfNode(node),
 		SinceTime: &uncordons[0],
-		Message: fmt.Sprintf("Somebody made node %s schedulable %d times in the last 10 minutes; it is cordoned again each time.",
+		Message: fmt.Sprintf("Node %s was uncordoned %d times in the last 10 minutes and is cordoned again each time.",
 			node.Name, len(uncordons)),
 		Suggestion: command.Of("Find out who uncordons it and stop that, or complete the maintenance. The managers of its fields: kubectl get node %s -o yaml --show-managed-fields",
 			node.Name),

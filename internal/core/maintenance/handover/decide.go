@@ -202,7 +202,7 @@ func (w *When) judge(f *Facts, record *Record, settled bool) (v Verdict) {
 	}
 	if f.ClockSkewed {
 		v.Reason = v1alpha1.ReasonClockSkewed
-		v.Message = fmt.Sprintf("%s shows what is wanted and is Ready, and nobody knows whether it was for %s: %s", node.Name, w.ready, skew.Message)
+		v.Message = fmt.Sprintf("%s meets the conditions and is Ready, but it is unknown whether it was for %s: %s", node.Name, w.ready, skew.Message)
 		return v
 	}
 	if !settled {
