@@ -203,6 +203,9 @@ var quoted = regexp.MustCompile(`'([^']*)'`)
 // refusals are the words with which the rules of a field, and those of its
 // entries, refuse. What a message is made of at that moment is left open.
 func refusals(s schema) (words []string) {
+	if s.Format == "date-time" {
+		return nil // Its type says the same.
+	}
 	for _, rule := range s.XValidations {
 		message := rule.Message
 		if rule.MessageExpression != "" {

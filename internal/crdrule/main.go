@@ -126,11 +126,16 @@ func apply(crd, overlay map[string]any) error {
 // every controller from reading any of its kind.
 const timePattern = `^\d{4}-\d{2}-\d{2}T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`
 
-// spellTimes adds the pattern to every time in a schema.
+// timeRule refuses what is no string: beside a format, the API server takes a list for one. CEL
+// cannot read that as a time.
+const timeRule = "self >= timestamp('0001-01-01T00:00:00Z')"
+
+// spellTimes adds the pattern and the rule to every time in a schema.
 func spellTimes(schema any) {
 	place, _ := schema.(map[string]any)
 	if place["format"] == "date-time" {
 		place["pattern"] = timePattern
+		place["x-kubernetes-validations"] = []any{map[string]any{"rule": timeRule, "message": "must be a time, such as 2026-03-01T22:00:00Z"}}
 	}
 	for _, part := range place {
 		spellTimes(part)

@@ -39,7 +39,10 @@ spec:
 	if err := apply(target, nil); err != nil {
 		t.Fatal(err)
 	}
-	time := map[string]any{"type": "string", "format": "date-time", "pattern": timePattern}
+	time := map[string]any{
+		"type": "string", "format": "date-time", "pattern": timePattern,
+		"x-kubernetes-validations": []any{map[string]any{"rule": timeRule, "message": "must be a time, such as 2026-03-01T22:00:00Z"}},
+	}
 	want := map[string]any{"properties": map[string]any{
 		"at": time,
 		"conditions": map[string]any{"items": map[string]any{"properties": map[string]any{

@@ -12,7 +12,7 @@ const uid = "8f7cb2d0-5b3f-4c0e-9a55-0d1c2b3a4f5e"
 
 // evacuation returns the Evacuation of a pod with these further lines in its spec.
 func evacuation(pod, spec string) string {
-	return evacuationNamed("name: "+uid+"-"+pod[:min(len(pod), 150)], pod, spec)
+	return evacuationNamed("name: "+uid+"-"+strings.TrimRight(pod[:min(len(pod), 150)], "-."), pod, spec)
 }
 
 func evacuationNamed(metadata, pod, spec string) string {

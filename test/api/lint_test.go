@@ -23,7 +23,7 @@ func TestLintNeedsNoEbbtideAndWritesNothing(t *testing.T) {
 	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true, Workload: true})
 	ns := c.Namespace(t)
 	run(t, c.Client, withData(podOn(ns, "", "db-0", "db"), "cache"))
-	budgetOf(t, c.Client, ns, "db", "db", 1, policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt32(0))}, 1)
+	budgetOf(t, c.Client, budgeted{ns, "db", "db", 1, 1}, policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt32(0))})
 	reader, _ := c.User(t, listing("", "pods", "persistentvolumeclaims", "persistentvolumes"),
 		listing("policy", "poddisruptionbudgets"), listing("apps", "deployments", "replicasets", "statefulsets", "daemonsets"))
 

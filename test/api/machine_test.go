@@ -135,7 +135,8 @@ lifecycleHooks:
 		"a preCreate hook too late":       {"providerID: a", "spec: {lifecycleHooks: {preCreate: [{name: Abc, owner: somebody}]}}", refusal{"spec.lifecycleHooks": late}},
 		"another preCreate hook too late": {
 			"providerID: a\nlifecycleHooks: {preCreate: [{name: Abc, owner: somebody}]}",
-			"spec: {lifecycleHooks: {preCreate: [{name: Abc, owner: somebody}, {name: Def, owner: somebody}]}}", refusal{"spec.lifecycleHooks": late},
+			"spec: {lifecycleHooks: {preCreate: [{name: Abc, owner: somebody}, {name: Def, owner: somebody}]}}",
+			refusal{"spec.lifecycleHooks": late},
 		},
 	})
 }

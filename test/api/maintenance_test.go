@@ -66,7 +66,7 @@ deadline: {time: "2036-03-01T22:00:00"}`, refused: refusal{"spec.deadline.time":
 	})
 }
 
-func TestLongestNameIsAccepted(t *testing.T) {
+func TestNameOfGreatestLengthIsAccepted(t *testing.T) {
 	t.Parallel()
 	c := server(t)
 	for n, want := range map[int]refusal{253: nil, 254: {"metadata.name": "must be no more than 253"}} {

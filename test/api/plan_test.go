@@ -48,7 +48,7 @@ func newForeseen(t *testing.T) *foreseen {
 	f.pod("big-1", "ReplicaSet", "4")
 	f.pod("db-0", "StatefulSet", "100m")
 	f.pod("shell", "", "100m")
-	budgetOf(t, c.Client, f.namespace, "db", "db", 1, needs(1), 1)
+	budgetOf(t, c.Client, budgeted{f.namespace, "db", "db", 1, 1}, needs(1))
 	return f
 }
 

@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -117,16 +118,28 @@ func TestFieldOfAnotherTypeIsRefused(t *testing.T) {
 				t.Fatalf("the unchanged object is refused: %v", err)
 			}
 			eachField(o.Object["spec"], "spec", func(field string, _ any, replace func(value any)) {
-				// No field of ours is a list of truth values. The API server looks at no type beside a
-				// format: it takes a list for a time.
-				if replace([]any{true}); field == "spec.deadline.time" {
-					return
-				}
+				// No field of ours is a list of truth values.
+				replace([]any{true})
 				if err := c.Create(t.Context(), o.DeepCopy(), client.DryRunAll); err == nil || !strings.Contains(err.Error(), field) {
 					t.Errorf("%s as a list of truth values: %v", field, err)
 				}
 			})
 		})
+	}
+}
+
+// An agent must not keep managers from reading the NodeAgents of all other nodes. A list in place of
+// a time would.
+func TestTimeInStatusThatIsAListIsRefused(t *testing.T) {
+	t.Parallel()
+	c := server(t)
+	o := create(t, c, "{apiVersion: ebbtide.dev/v1alpha1, kind: NodeAgent, metadata: {name: hostile}}")
+	for field, status := range map[string]string{
+		"status.staticPods[0].sinceTime":          `{"staticPods": [{"namespace": "a", "name": "b", "state": "Held", "sinceTime": [true]}]}`,
+		"status.conditions[0].lastTransitionTime": `{"conditions": [{"type": "A", "status": "True", "reason": "B", "message": "", "lastTransitionTime": [true]}]}`,
+	} {
+		err := c.Status().Patch(t.Context(), o.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"status": `+status+`}`)))
+		refusal{field: "must be a time"}.expect(t, err)
 	}
 }
 
@@ -254,26 +267,29 @@ func TestFieldBeyondItsBoundsIsRefused(t *testing.T) {
 			t.Parallel()
 			visited := 0
 			eachField(o.Object["spec"], "spec", func(field string, is any, replace func(value any)) {
-				bound, bounded := fields[field]
-				if !bounded {
-					return
-				}
-				visited++
-				says := func(size int, words []string) bool {
-					replace(sized(is, size))
-					return refusesWith(c.Create(t.Context(), o.DeepCopy(), client.DryRunAll), field, words)
-				}
-				if says(bound[0], tooSmall) || says(bound[1], tooLarge) || !says(bound[1]+1, tooLarge) {
-					t.Errorf("%s is not bound by %d", field, bound)
-				}
-				if _, number := is.(float64); (number || bound[0] > 0) && !says(bound[0]-1, tooSmall) {
-					t.Errorf("%s may be smaller than %d", field, bound[0])
+				if bound, bounded := fields[field]; bounded {
+					visited++
+					wantBound(t, bound, is, field, func(size int, words []string) bool {
+						replace(sized(is, size))
+						return refusesWith(c.Create(t.Context(), o.DeepCopy(), client.DryRunAll), field, words)
+					})
 				}
 			})
 			if visited != len(fields) {
 				t.Errorf("%d of %d fields are there", visited, len(fields))
 			}
 		})
+	}
+}
+
+// wantBound fails unless a field takes sizes within its bounds only.
+func wantBound(t *testing.T, bound [2]int, is any, field string, refuses func(size int, words []string) bool) {
+	t.Helper()
+	if refuses(bound[0], tooSmall) || refuses(bound[1], tooLarge) || !refuses(bound[1]+1, tooLarge) {
+		t.Errorf("%s is not bound by %d", field, bound)
+	}
+	if _, number := is.(float64); (number || bound[0] > 0) && !refuses(bound[0]-1, tooSmall) {
+		t.Errorf("%s may be smaller than %d", field, bound[0])
 	}
 }
 
@@ -336,35 +352,34 @@ func TestFieldThatIsMissingOrNoChoiceIsRefused(t *testing.T) {
 	c := server(t)
 	for full, fields := range required {
 		o := object(t, full)
-		visited := 0
+		missing := 0
 		eachField(o.Object["spec"], "spec", func(field string, _ any, replace func(value any)) {
-			for name := range strings.FieldsSeq(fields) {
-				if name != field {
-					continue
-				}
-				visited++
-				replace(nil)
-				if err := c.Create(t.Context(), o.DeepCopy(), client.DryRunAll); !refusesWith(err, field, []string{"Required value"}) {
+			create := func(value any) error {
+				replace(value)
+				return c.Create(t.Context(), o.DeepCopy(), client.DryRunAll)
+			}
+			if slices.Contains(strings.Fields(fields), field) {
+				missing++
+				if err := create(nil); !refusesWith(err, field, []string{"Required value"}) {
 					t.Errorf("%s without %s: %v", o.GetKind(), field, err)
 				}
 			}
-			if values := choices[full][field]; values != "" {
-				wantChoices(t, c, o, field, strings.Fields(values), replace)
-			}
+			wantChoices(t, field, strings.Fields(choices[full][field]), create)
 		})
-		if want := len(strings.Fields(fields)); visited != want {
-			t.Errorf("%d of %d fields of %s are there", visited, want, o.GetKind())
+		if want := len(strings.Fields(fields)); missing != want {
+			t.Errorf("%d of %d fields of %s are there", missing, want, o.GetKind())
 		}
 	}
 }
 
-func wantChoices(t *testing.T, c client.Client, o *unstructured.Unstructured, field string, values []string, replace func(value any)) {
+// wantChoices fails unless a field takes these values only. Without any it takes all.
+func wantChoices(t *testing.T, field string, values []string, create func(value any) error) {
 	t.Helper()
-	const unsupported = "supported values: "
+	if len(values) == 0 {
+		return
+	}
 	for _, value := range slices.Concat(values, []string{"", "Other", strings.ToLower(values[0])}) {
-		replace(value)
-		err := c.Create(t.Context(), o.DeepCopy(), client.DryRunAll)
-		if refusesWith(err, field, []string{unsupported}) == slices.Contains(values, value) {
+		if err := create(value); refusesWith(err, field, []string{"supported values: "}) == slices.Contains(values, value) {
 			t.Errorf("%s: %q: %v", field, value, err)
 		}
 	}

@@ -22,14 +22,14 @@ import (
 func TestWhyABudgetAllowsNothing(t *testing.T) {
 	a := newAsking(t)
 	web := run(t, a.Client, withData(podOn(a.namespace, a.node, "web-1", "web"), "cache"))
-	budgetOf(t, a.Client, a.namespace, "web", "web", 2, needs(2), 2)
+	budgetOf(t, a.Client, budgeted{a.namespace, "web", "web", 2, 2}, needs(2))
 	must(t, a.Client.Create(t.Context(), core.New(web, v1alpha1.NodeMaintenanceInstigator, nil)))
 	a.says(t, []string{"pdb/web", "-n", a.namespace}, "PodDisruptionBudget "+a.namespace+"/web allows 0 disruptions: 2 pods of 2 healthy, 2 required.",
 		"PodDisruptionBudget web can never allow a disruption: minAvailable 2 needs 2 available pods and there are 2 in all.", "What helps: ", "No pods wait for it.")
 	refused(t, a.Client, web, "web", "It is used up.")
 	a.says(t, []string{"pdb", "web", "-n", a.namespace}, "1 pod waits for it: web-1 (node "+a.node+").")
 	a.says(t, []string{"pod/web-1", "-n", a.namespace}, "Its eviction is refused (PDBUnsatisfiable): PodDisruptionBudget web can never allow a disruption", "What helps: ", "minAvailable")
-	budgetOf(t, a.Client, a.namespace, "also", "web", 2, needs(1), 1)
+	budgetOf(t, a.Client, budgeted{a.namespace, "also", "web", 2, 1}, needs(1))
 	a.says(t, []string{"pdb/" + a.namespace + "/web"}, "1 of its pods has another budget, too.", "They are also, web.", "What helps: Keep one and narrow or delete the rest")
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"ebbtide.dev/lock":"{\"holder\":\"user/anna\",\"acquiredAt\":\"2026-01-01T00:00:00Z\",\"renewedAt\":\"`+
 		time.Now().UTC().Format(time.RFC3339)+`\",\"expiresAt\":\"2100-01-01T00:00:00Z\"}"}}}`))
@@ -64,11 +64,11 @@ func TestWhyInAClusterWithoutEbbtide(t *testing.T) {
 	keep(t, c.Client, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: a.node}})
 	run(t, c.Client, withData(podOn(a.namespace, a.node, "web-1", "web"), "cache"))
 	run(t, c.Client, withData(podOn(a.namespace, a.node, "bare", "none"), "cache"))
-	budgetOf(t, c.Client, a.namespace, "web", "web", 1, needs(1), 1)
+	budgetOf(t, c.Client, budgeted{a.namespace, "web", "web", 1, 1}, needs(1))
 	user, _ := c.User(t, rbacv1.PolicyRule{APIGroups: []string{"", "policy", "ebbtide.dev"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}})
 	a.says(t, []string{"web-1", "-n", a.namespace, "--as", user}, a.namespace+"/web-1 is on node "+a.node+".", "It was not asked to leave because no NodeMaintenance holds its node.",
 		"If its node was drained now, it would not leave:", "PodDisruptionBudget web can never allow a disruption: minAvailable 1 needs 1 available pods and there are 1 in all. (PDBUnsatisfiable)",
-		"What helps: Nobody replaces such pods.", "It has no controller and will not be replaced when it leaves.", "Data in these volumes will be lost when it leaves: cache.")
+		"What helps: Such pods are not replaced.", "It has no controller and will not be replaced when it leaves.", "Data in these volumes will be lost when it leaves: cache.")
 	a.says(t, []string{"node/" + a.node, "--as", user}, "Node "+a.node+" is schedulable, and no NodeMaintenance holds it.",
 		"It has 2 pods. These would block a drain:", "1 pod would not leave: PodDisruptionBudget/"+a.namespace+"/web (PDBUnsatisfiable): ", "2 pods have no controller and would not be replaced.",
 		"2 pods have data in temporary volumes, which would be lost.", "To preview a drain: kubectl ebbtide plan "+a.node)

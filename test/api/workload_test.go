@@ -50,13 +50,19 @@ func run(t *testing.T, c client.Client, pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
+// budgeted is an application whose pods a budget counts.
+type budgeted struct {
+	namespace, budget, app string
+	healthy, desired       int32
+}
+
 // budgetOf creates a budget of an application and says what the disruption controller would.
-func budgetOf(t *testing.T, c client.Client, namespace, name, app string, healthy int32, spec policyv1.PodDisruptionBudgetSpec, desired int32) {
+func budgetOf(t *testing.T, c client.Client, a budgeted, spec policyv1.PodDisruptionBudgetSpec) {
 	t.Helper()
-	spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
-	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec}
+	spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": a.app}}
+	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: a.budget}, Spec: spec}
 	must(t, c.Create(t.Context(), b))
-	b.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: b.Generation, ExpectedPods: healthy, CurrentHealthy: healthy, DesiredHealthy: desired}
+	b.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: b.Generation, ExpectedPods: a.healthy, CurrentHealthy: a.healthy, DesiredHealthy: a.desired}
 	must(t, c.Status().Update(t.Context(), b))
 }
 

@@ -79,39 +79,68 @@ const (
 	riddleShare     = 0.06
 )
 
+// measured are the texts of the project by their sort, and the habits of comments.
+type measured struct {
+	docs, messages, fields strings.Builder
+	comments, riddles      int
+}
+
+func (m *measured) add(s source) {
+	switch {
+	case isProse(s.path):
+		m.docs.WriteString(s.text + "\n\n")
+	case path.Base(s.path) == "messages.txt":
+		m.messages.WriteString(s.text)
+	case strings.HasPrefix(s.path, "charts/ebbtide/files/crds/"):
+		for _, match := range description.FindAllStringSubmatch(s.text, -1) {
+			m.fields.WriteString(match[1])
+		}
+	case strings.HasPrefix(s.path, "internal/") && path.Ext(s.path) == ".go" && !strings.HasSuffix(s.path, "_test.go"):
+		m.addComments(s.text)
+	}
+}
+
+func (m *measured) addComments(text string) {
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(strings.TrimSpace(line), "// ") {
+			m.comments++
+			if riddle.MatchString(line) {
+				m.riddles++
+			}
+		}
+	}
+}
+
+// isProse reports whether a file is a page that people write.
+func isProse(name string) bool {
+	return name == "README.md" || path.Dir(name) == "docs" && path.Ext(name) == ".md"
+}
+
+// longLines returns the numbers of lines that are too long. Pictures and blocks of code are not
+// measured.
+func longLines(text string) (numbers []int) {
+	lines := strings.Split(text, "\n")
+	for n, line := range lines {
+		if len(line) > longestLine && !strings.HasPrefix(line, "![") && !inCode(lines[:n]) {
+			numbers = append(numbers, n+1)
+		}
+	}
+	return numbers
+}
+
 func TestProseIsPlain(t *testing.T) {
 	t.Parallel()
-	var docs, messages, fields strings.Builder
-	comments, riddles := 0, 0
+	var m measured
 	for _, s := range tree(t) {
-		lines := strings.Split(s.text, "\n")
-		switch {
-		case s.path == "README.md" || path.Dir(s.path) == "docs" && path.Ext(s.path) == ".md":
-			docs.WriteString(s.text + "\n\n")
-			for n, line := range lines {
-				if len(line) > longestLine && !strings.HasPrefix(line, "![") && !inCode(lines[:n]) {
-					t.Errorf("%s:%d has %d characters, more than %d", s.path, n+1, len(line), longestLine)
-				}
-			}
-		case path.Base(s.path) == "messages.txt":
-			messages.WriteString(s.text)
-		case strings.HasPrefix(s.path, "charts/ebbtide/files/crds/"):
-			for _, match := range description.FindAllStringSubmatch(s.text, -1) {
-				fields.WriteString(match[1])
-			}
-		case strings.HasPrefix(s.path, "internal/") && path.Ext(s.path) == ".go" && !strings.HasSuffix(s.path, "_test.go"):
-			for _, line := range lines {
-				if strings.HasPrefix(strings.TrimSpace(line), "// ") {
-					comments++
-					if riddle.MatchString(line) {
-						riddles++
-					}
-				}
+		m.add(s)
+		if isProse(s.path) {
+			for _, n := range longLines(s.text) {
+				t.Errorf("%s:%d has more than %d characters", s.path, n, longestLine)
 			}
 		}
 	}
 	for _, p := range []prose{
-		{"docs", docs.String(), docsRate}, {"messages", messages.String(), messagesRate}, {"field docs", fields.String(), fieldsRate},
+		{"docs", m.docs.String(), docsRate}, {"messages", m.messages.String(), messagesRate}, {"field docs", m.fields.String(), fieldsRate},
 	} {
 		if len(p.text) < 10000 {
 			t.Errorf("%s: only %d characters were found", p.name, len(p.text))
@@ -120,11 +149,11 @@ func TestProseIsPlain(t *testing.T) {
 			t.Error(problem)
 		}
 	}
-	if length := sentenceLength(docs.String()); length > longestSentence {
+	if length := sentenceLength(m.docs.String()); length > longestSentence {
 		t.Errorf("docs: %.1f words in a sentence, more than %d", length, longestSentence)
 	}
-	if share := float64(riddles) / float64(comments); share > riddleShare {
-		t.Errorf("%d of %d comment lines (%.1f %%) say what something is instead of what it does, more than %.1f %%", riddles, comments, 100*share, 100*riddleShare)
+	if share := float64(m.riddles) / float64(m.comments); share > riddleShare {
+		t.Errorf("%d of %d comment lines (%.1f %%) say what something is instead of what it does, more than %.1f %%", m.riddles, m.comments, 100*share, 100*riddleShare)
 	}
 }
 
