@@ -27,7 +27,7 @@ func TestLongEbbtideStepsAside(t *testing.T) {
 	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Replicas: true, Nodes: 1, Alone: true})
 	manager := w.cluster.StartReplica(t)
 	w.awaitState(manager, core.StateActive)
-	w.awaitEvent(cluster.Account.Namespace, v1alpha1.EventEvictionControllerActive, "nobody else is")
+	w.awaitEvent(cluster.Account.Namespace, v1alpha1.EventEvictionControllerActive, "there is no other")
 
 	pod := w.pod("web-0", "example.com/leader 20000")
 	w.ask("example.com/upgrade", pod)
