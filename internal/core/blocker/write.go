@@ -75,7 +75,7 @@ func RecordRefused(node *corev1.Node, r Refusal) v1alpha1.Blocker {
 }
 
 func writers(kind string) string {
-	return fmt.Sprintf("Let Ebbtide write %s. Who may refuse: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies", kind)
+	return fmt.Sprintf("Let Ebbtide write %s. Possible causes: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies", kind)
 }
 
 // tell returns what is refused, in the API server's words, and when it is tried again.
