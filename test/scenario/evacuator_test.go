@@ -91,7 +91,7 @@ func TestAForeignInstigatorIsServed(t *testing.T) {
 	w.evacuator(movable, `{"status":{"evacuationCancellationPolicy":"Forbid"}}`)
 	w.change(asked, asked.Name, func() { asked.Finalizers = nil })
 	await(w, "kept and explained", asked, asked.Name, func(e *v1alpha1.Evacuation) bool {
-		return contains(e.Status.Message, "evacuator "+mover+" has forbidden to cancel it")
+		return contains(e.Status.Message, "evacuator "+mover+" forbids its cancellation")
 	})
 
 	w.must("the evacuator deletes the pod", w.client.Delete(w.ctx, movable))

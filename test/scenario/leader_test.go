@@ -182,7 +182,7 @@ func TestAHandoverThatNobodyAsksFor(t *testing.T) {
 	d.change(asked, asked.Name, func() { asked.Finalizers = nil })
 
 	d.awaitEvacuation("kept and explained", func(s *v1alpha1.EvacuationStatus) bool {
-		return contains(s.Message, "evacuator "+handover+" has forbidden to cancel it")
+		return contains(s.Message, "evacuator "+handover+" forbids its cancellation")
 	})
 	d.takesOver()
 	d.awaitNoEvacuations()
