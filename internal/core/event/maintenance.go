@@ -176,11 +176,9 @@ type LatePod struct {
 // DeletedPastDeadline warns, on the pod, that it was deleted past its budgets because of a
 // deadline. It is for the audit.
 func DeletedPastDeadline(pod *corev1.Pod, late LatePod) Event {
-	e := warning(v1alpha1.EventPastDeadline, "Drain").onPod(pod, fmt.Sprintf(
+	return warning(v1alpha1.EventPastDeadline, "Delete").onPod(pod, fmt.Sprintf(
 		"Deleted past its disruption budgets with a grace period of %d s: NodeMaintenance %s wants node %s to be empty by %s.",
 		late.GracePeriodSeconds, late.Maintenance, pod.Spec.NodeName, late.Deadline.UTC().Format(time.RFC3339)))
-	e.Action = "Delete"
-	return e
 }
 
 // PodsDeletedPastDeadline warns, on the node, which of its pods were deleted past their
