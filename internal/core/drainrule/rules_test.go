@@ -4,12 +4,10 @@ import (
 	"math"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainrule"
-	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 // The node has the label pool=old.
@@ -34,36 +32,23 @@ func TestRulesOfANode(t *testing.T) {
 		"a static pod is asked about":         {rules{aRule("storage", nodes(everything), ordered(7))}, aPod(static), drainedBy(byRule, 7)},
 		"a bad selector of Machines":          {rules{aRule("storage", nodes(everything), machines(bad, nil))}, aPod(), skippedBy(byRule)},
 		"a bad selector of nodes, other pods": {rules{aRule("storage", nodes(bad), pods(is("app", "db"), nil))}, aPod(), drainedBy("", 0)},
-		"a bad selector of nodes": {
-			rules{aRule("storage", nodes(bad))},
-			aPod(),
-			unclear(mayBe + `spec.nodes[0].selector cannot be understood: "Near" is not a valid label selector operator. Correct or delete the rule.`),
-		},
+		"a bad selector of nodes":             {rules{aRule("storage", nodes(bad))}, aPod(), unclear(0)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := drainrule.Compile(test.rules).ForNode(map[string]string{"pool": "old"}).Ask(test.pod, facts())
-			got.Object = v1alpha1.BlockerObject{}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("treatment (-want +got):\n%s", diff)
-			}
+			checkTreatment(t, got, test.want)
 		})
 	}
 }
 
 func TestRulesThatWereNotRead(t *testing.T) {
 	unread := drainrule.Unread("fleet", "the server is busy").ForNode(nil)
-	want := drainrule.Treatment{
-		Order:  math.MinInt32,
-		Object: v1alpha1.BlockerObject{APIVersion: "v1", Kind: "Namespace", Name: "fleet"},
-		Cause: "The MachineDrainRules of namespace fleet could not be read: the server is busy. " +
-			"It is tried again; until then only label cluster.x-k8s.io/drain on the pod decides.",
+	got, want := unread.Ask(aPod(), facts()), v1alpha1.BlockerObject{APIVersion: "v1", Kind: "Namespace", Name: "fleet"}
+	checkTreatment(t, got, unclear(math.MinInt32))
+	if got.Object != want {
+		t.Errorf("object is %v, want %v", got.Object, want)
 	}
-	if diff := cmp.Diff(want, unread.Ask(aPod(), facts())); diff != "" {
-		t.Errorf("treatment of a pod (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(skippedBy(byLabel), unread.Ask(aPod(labelled("skip")), facts())); diff != "" {
-		t.Errorf("treatment of a pod with a label (-want +got):\n%s", diff)
-	}
+	checkTreatment(t, unread.Ask(aPod(labelled("skip")), facts()), skippedBy(byLabel))
 }
 
 func TestTheObjectIsWhatDecidedOrWhatIsAtFault(t *testing.T) {
@@ -88,15 +73,12 @@ func TestTheObjectIsWhatDecidedOrWhatIsAtFault(t *testing.T) {
 }
 
 func TestALabelThatIsIgnoredIsReported(t *testing.T) {
-	want := []podclass.Problem{{
-		Key: v1alpha1.DrainLabel, Message: `label cluster.x-k8s.io/drain: "later" is ignored, use "skip" or "wait-completed"`,
-	}}
 	for name, given := range map[string]rules{"by default": nil, "with a rule": {aRule("storage")}, "with a bad one": {aRule("storage", pods(bad, nil))}} {
 		t.Run(name, func(t *testing.T) {
 			for _, pod := range []*corev1.Pod{aPod(labelled("later")), aPod(labelled("later"), ofDaemonSet("two"))} {
 				got := drainrule.ForMachine(given, nil, nil).Of(pod, blind())
-				if diff := cmp.Diff(want, got.Problems); diff != "" {
-					t.Errorf("problems (-want +got):\n%s", diff)
+				if len(got.Problems) != 1 || got.Problems[0].Key != v1alpha1.DrainLabel {
+					t.Errorf("problems are %v, want one of the label", got.Problems)
 				}
 			}
 		})

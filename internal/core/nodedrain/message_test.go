@@ -2,18 +2,21 @@ package nodedrain
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/test/golden"
 )
+
+func TestMain(m *testing.M) { os.Exit(golden.Main(m)) }
 
 // example is the condition that machine-deletion-process shows.
 func example() Snapshot {
@@ -36,150 +39,79 @@ func postponed(p *corev1.Pod, asked time.Time) evacuation.Outcome {
 	})
 }
 
-// messages are snapshots and what is said about them.
-type messages map[string]struct {
-	snapshot Snapshot
-	want     string
-}
+type messages map[string]Snapshot
 
 func (m messages) check(t *testing.T) {
 	t.Helper()
-	for name, test := range m {
+	for name, s := range m {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(test.want, Decide(test.snapshot).Message); diff != "" {
-				t.Errorf("message (-want +got):\n%s", diff)
-			}
+			golden.Message(t, Decide(s).Message)
 		})
 	}
 }
 
 func TestMessage(t *testing.T) {
 	messages{
-		"the example of the page": {
-			example(),
-			`Drain not completed yet:
-* Pods with deletionTimestamp that still exist: cert-manager/cert-manager-756d54fb98-hcb6k
-* Pods with eviction failed:
-  * Cannot evict pod as it would violate the pod's disruption budget. The disruption budget nginx needs 10 healthy pods and has 10 currently: test-namespace/nginx-deployment-6886c85ff7-2jtqm, test-namespace/nginx-deployment-6886c85ff7-7ggsd, test-namespace/nginx-deployment-6886c85ff7-f6z4s, ... (7 more)
-* Evictions that failed are tried again: as soon as their budget allows them or its lock ends, all others at least once a minute`,
-		},
-		"everything that there is": {
-			func() Snapshot {
-				s := snapshot(
-					pod("refused"), pod("refused-2"), pod("requested"), skipped(pod("skipped")), terminating(0, pod("terminating")),
-					waitCompleted(pod("job")), unjudged(pod("odd")), ordered(100, pod("later-b")), ordered(100, pod("later-a")), ordered(10, pod("soon")),
-				)
-				s.Answers["uid-of-refused"], s.Answers["uid-of-refused-2"] = several, several
-				return s
-			}(),
-			`Drain not completed yet:
-* Pods with deletionTimestamp that still exist: ns/terminating
-* Pods with eviction failed:
-  * This pod has more than one PodDisruptionBudget: ns/refused, ns/refused-2
-* Evictions that failed are tried again: as soon as their budget allows them or its lock ends, all others at least once a minute
-* Pods with eviction requested: ns/requested
-* Pods that are waited for to complete by themselves: ns/job
-* Pods with an unknown drain rule:
-  * MachineDrainRule machines/odd is meant for the pod, but spec.drain.behavior "Explode" is not known. Correct or delete the rule.: ns/odd
-* Pods that are evicted after those of order 0 are gone:
-  * order 10: ns/soon
-  * order 100: ns/later-a, ns/later-b`,
-		},
-		"the answer of most pods comes first, then by its words": {
-			func() Snapshot {
-				s := answered(several, snapshot(pod("a"), pod("b"), pod("c"), pod("d")))
-				s.Answers["uid-of-a"], s.Answers["uid-of-b"] = throttled, contended
-				return s
-			}(),
-			`Drain not completed yet:
-* Pods with eviction failed:
-  * This pod has more than one PodDisruptionBudget: ns/c, ns/d
-  * the object has been modified: ns/b
-  * too many requests: ns/a
-* Evictions that failed are tried again: as soon as their budget allows them or its lock ends, all others at least once a minute`,
-		},
-		"evacuators that have not moved their pods yet are waited for, in the webhook's words": {
-			func() Snapshot {
-				a, b := pod("web-7d4b9c-x2x4q"), pod("web-7d4b9c-x2x4q-2")
-				s := snapshot(a, b)
-				s.Answers[a.UID], s.Answers[b.UID] = postponed(a, now), postponed(b, now.Add(time.Hour))
-				return s
-			}(),
-			`Drain not completed yet:
-* Pods with eviction failed:
-  * admission webhook "evictions.ebbtide.dev" denied the request: evacuation in progress: deployment.apps.k8s.io moves pod <name> (asked for at <time>); try again until the pod is gone: ns/web-7d4b9c-x2x4q, ns/web-7d4b9c-x2x4q-2
-* Evictions that failed are tried again: as soon as their budget allows them or its lock ends, all others at least once a minute`,
-		},
+		"the example of the page": example(),
+		"everything that there is": func() Snapshot {
+			s := snapshot(
+				pod("refused"), pod("refused-2"), pod("requested"), skipped(pod("skipped")), terminating(0, pod("terminating")),
+				waitCompleted(pod("job")), unjudged(pod("odd")), ordered(100, pod("later-b")), ordered(100, pod("later-a")), ordered(10, pod("soon")),
+			)
+			s.Answers["uid-of-refused"], s.Answers["uid-of-refused-2"] = several, several
+			return s
+		}(),
+		"the answer of most pods comes first, then by its words": func() Snapshot {
+			s := answered(several, snapshot(pod("a"), pod("b"), pod("c"), pod("d")))
+			s.Answers["uid-of-a"], s.Answers["uid-of-b"] = throttled, contended
+			return s
+		}(),
+		"evacuators that have not moved their pods yet are waited for, in the webhook's words": func() Snapshot {
+			a, b := pod("web-7d4b9c-x2x4q"), pod("web-7d4b9c-x2x4q-2")
+			s := snapshot(a, b)
+			s.Answers[a.UID], s.Answers[b.UID] = postponed(a, now), postponed(b, now.Add(time.Hour))
+			return s
+		}(),
 	}.check(t)
 }
 
 // The end of a lock is the same for all of its pods.
 func TestALockIsToldWithItsEnd(t *testing.T) {
 	messages{
-		"one lock and two pods": {
-			func() Snapshot {
-				a, b := pod("a"), pod("b")
-				s := snapshot(a, b)
-				for _, p := range []*corev1.Pod{a, b} {
-					s.Answers[p.UID] = evacuation.Outcome{
-						Result: evacuation.Locked, Type: v1alpha1.BlockerPDBLocked, Budget: "web",
-						Message: "PodDisruptionBudget ns/web is locked by dba until 2026-03-01T09:00:00Z: defragmentation",
-					}
+		"one lock and two pods": func() Snapshot {
+			a, b := pod("a"), pod("b")
+			s := snapshot(a, b)
+			for _, p := range []*corev1.Pod{a, b} {
+				s.Answers[p.UID] = evacuation.Outcome{
+					Result: evacuation.Locked, Type: v1alpha1.BlockerPDBLocked, Budget: "web",
+					Message: "PodDisruptionBudget ns/web is locked by dba until 2026-03-01T09:00:00Z: defragmentation",
 				}
-				return s
-			}(),
-			`Drain not completed yet:
-* Pods with eviction failed:
-  * PodDisruptionBudget ns/web is locked by dba until 2026-03-01T09:00:00Z: defragmentation: ns/a, ns/b
-* Evictions that failed are tried again: as soon as their budget allows them or its lock ends, all others at least once a minute`,
-		},
+			}
+			return s
+		}(),
 	}.check(t)
 }
 
 // What the API server says is shown as it is, as far as the form allows.
 func TestForeignWords(t *testing.T) {
 	messages{
-		"more answers than anybody reads": {
-			func() Snapshot {
-				s := snapshot()
-				for i := range 9 {
-					p := pod(fmt.Sprintf("pod-%d", i))
-					s.Pods = append(s.Pods, p)
-					s.Answers[p.UID] = evacuation.Outcome{Result: evacuation.Refused, Message: fmt.Sprintf("reason %d", i)}
-				}
-				return s
-			}(),
-			`Drain not completed yet:
-* Pods with eviction failed:
-  * reason 0: ns/pod-0
-  * reason 1: ns/pod-1
-  * reason 2: ns/pod-2
-  * reason 3: ns/pod-3
-  * reason 4: ns/pod-4
-  * ... (4 more)
-* Evictions that failed are tried again: as soon as their budget allows them or its lock ends, all others at least once a minute`,
-		},
-		"a budget that is not named": {
-			answered(evacuation.Outcome{Result: evacuation.Budgeted, Message: "Cannot evict pod as it would violate the pod's disruption budget."}, snapshot(pod("a"))),
-			`Drain not completed yet:
-* Pods with eviction failed:
-  * Cannot evict pod as it would violate the pod's disruption budget.: ns/a
-* Evictions that failed are tried again: as soon as their budget allows them or its lock ends, all others at least once a minute`,
-		},
-		"an answer of several lines, and one without words": {
-			func() Snapshot {
-				s := snapshot(pod("a"), pod("b"))
-				s.Answers["uid-of-a"] = evacuation.Outcome{Result: evacuation.Refused, Message: "first\n* second\r\nthird"}
-				s.Answers["uid-of-b"] = evacuation.Outcome{Result: evacuation.Refused}
-				return s
-			}(),
-			`Drain not completed yet:
-* Pods with eviction failed:
-  * no reason given: ns/b
-  * first * second third: ns/a
-* Evictions that failed are tried again: as soon as their budget allows them or its lock ends, all others at least once a minute`,
-		},
+		"more answers than anybody reads": func() Snapshot {
+			s := snapshot()
+			for i := range 9 {
+				p := pod(fmt.Sprintf("pod-%d", i))
+				s.Pods = append(s.Pods, p)
+				s.Answers[p.UID] = evacuation.Outcome{Result: evacuation.Refused, Message: fmt.Sprintf("reason %d", i)}
+			}
+			return s
+		}(),
+		"a budget that is not named": answered(evacuation.Outcome{Result: evacuation.Budgeted, Message: "Cannot evict pod as it would violate the pod's disruption budget."}, snapshot(pod("a"))),
+		"an answer of several lines, and one without words": func() Snapshot {
+			s := snapshot(pod("a"), pod("b"))
+			s.Answers["uid-of-a"] = evacuation.Outcome{Result: evacuation.Refused, Message: "first\n* second\r\nthird"}
+			s.Answers["uid-of-b"] = evacuation.Outcome{Result: evacuation.Refused}
+			return s
+		}(),
 	}.check(t)
 }
 
