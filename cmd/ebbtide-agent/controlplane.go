@@ -58,10 +58,10 @@ func (c *controlPlane) check(node string) error {
 	return nil
 }
 
-// options are what the agent does with the API server of a connection.
+// options returns the agent's options for the API server of a connection.
 func (c *controlPlane) options(config *rest.Config) agent.ControlPlane {
 	o := agent.ControlPlane{Terminate: c.pods == terminate, Host: c.host, RestoreAfter: c.restoreAfter, Namespace: c.namespace}
-	// What cannot be told is empty, and then nothing of the control plane is taken down.
+	// An unknown name is empty, and then nothing of the control plane is taken down.
 	o.Hostname, _ = os.Hostname()
 	address := config.Host
 	if !strings.Contains(address, "://") {

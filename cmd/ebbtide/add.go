@@ -28,13 +28,13 @@ import (
 type guards struct {
 	fence *kube.Fence
 	skew  *kube.Skew
-	// requests knows whether EvictionRequests are served; nil if nobody is to ask.
+	// requests knows whether EvictionRequests are served; nil if Ebbtide does not use them.
 	requests *kube.Served
-	// certificate is what the manager shows to those who call it.
+	// certificate identifies the manager to its clients.
 	certificate *webhook.Certificate
 }
 
-// serveRequests has it found out whether EvictionRequests are served, unless nobody is to ask.
+// serveRequests starts to watch whether EvictionRequests are served, if Ebbtide uses them.
 func (g *guards) serveRequests(mgr manager.Manager, f flags) (err error) {
 	if f.evictionRequests != core.ModeOff {
 		g.requests, err = kube.NewServed(mgr, evictionrequest.API())

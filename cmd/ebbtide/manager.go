@@ -24,8 +24,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// waitsForKinds is how long a controller waits until its kinds can be read. When that is over,
-// controller-runtime ends the manager with all of its parts.
+// waitsForKinds bounds the wait of a controller for readable kinds. After it, controller-runtime
+// ends the manager with all of its parts.
 const waitsForKinds = 365 * 24 * time.Hour
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create,namespace=release

@@ -32,12 +32,11 @@ import (
 )
 
 const (
-	// lookEvery is how often the manager looks whether the rules of its account are others,
-	// and reviewEvery how often its rights are reviewed though they are not: some rights
-	// come from no rule.
+	// lookEvery is the interval of checking the rules of the manager's account, reviewEvery that
+	// of reviewing its rights although they did not change: some rights come from no rule.
 	lookEvery, reviewEvery = 30 * time.Second, 10 * time.Minute
-	// grantedWithin is how long rights are waited for at the start: the API server notices a
-	// role that was created just before with a delay.
+	// grantedWithin bounds the wait for rights at the start: the API server notices a new role
+	// with a delay.
 	grantedWithin = 3 * time.Second
 )
 
@@ -54,7 +53,7 @@ type rights struct {
 	groups    discovery.ServerGroupsInterface
 	emit      func(...event.Event)
 	missing   *prometheus.GaugeVec
-	// began is what was lacking when the manager started, lacking what is now.
+	// began lists the rights that were missing at the start, lacking those that are missing now.
 	began   right.Rights
 	lacking atomic.Pointer[right.Rights]
 }
@@ -237,10 +236,10 @@ func (r *rights) watch(ctx context.Context, emit func(...event.Event)) error {
 
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=selfsubjectrulesreviews,verbs=create
 
-// basis is what rights follow from: the API groups that are served and the rules of the account,
-// in an order that is always the same.
+// basis returns the facts that rights follow from, in a fixed order: the API groups that are served
+// and the rules of the account.
 //
-// Errors: the API server does not answer, or does not tell.
+// Errors: the API server does not respond or rejects the request.
 func (r *rights) basis(ctx context.Context) (string, error) {
 	groups, err := r.groups.ServerGroups()
 	if err != nil {

@@ -29,7 +29,7 @@ type account struct {
 	fails   error
 	// unserved is an API group that there is not.
 	unserved string
-	// asked is how many rights it was asked for.
+	// asked counts the rights that it was asked for.
 	asked int
 }
 
@@ -44,7 +44,7 @@ func (r rules) Create(
 	return review, r.of.fails
 }
 
-// ServerGroups are those of the API server.
+// ServerGroups returns the groups of the API server.
 func (a *account) ServerGroups() (*metav1.APIGroupList, error) {
 	list := &metav1.APIGroupList{}
 	for _, group := range []string{

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// result is what the user sees of a run.
+// result holds the visible outcome of a run.
 type result struct {
 	Code        int
 	Out, ErrOut string

@@ -18,7 +18,7 @@ import (
 // maxNodes is the most nodes that a sandbox starts with. More can be created with kubectl.
 const maxNodes = 1000
 
-// options are those of the cluster.
+// options returns the options of the cluster.
 type options struct {
 	dir              string
 	nodes, realNodes int

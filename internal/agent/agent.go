@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// relist is how often the folder is listed without events, as the kubelet does.
+	// relist is the interval of listing the folder without events, as in the kubelet.
 	relist = 20 * time.Second
 	pause  = 50 * time.Millisecond
 	// rounds limits how often a pass is repeated after a move.

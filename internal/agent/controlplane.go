@@ -27,9 +27,10 @@ const askAfter = 10 * time.Second
 type ControlPlane struct {
 	// Terminate allows to take them down. Host is true if the agent runs outside of a pod.
 	Terminate, Host bool
-	// RestoreAfter is how long no API server may respond while they are away.
+	// RestoreAfter is the time without a response of any API server after which the static pods
+	// return.
 	RestoreAfter time.Duration
-	// Hostname is that of the host, Address the host of the API URL, Namespace that of Ebbtide.
+	// Hostname of the host, Address of the API URL, and Namespace of Ebbtide.
 	Hostname, Address, Namespace string
 }
 

@@ -16,7 +16,7 @@ import (
 
 type schema = apiextensionsv1.JSONSchemaProps
 
-// kind is what is told of one CRD.
+// kind holds the documented parts of one CRD.
 type kind struct {
 	names      apiextensionsv1.CustomResourceDefinitionNames
 	resource   string
@@ -130,7 +130,7 @@ func typeOf(s schema) string {
 	}
 }
 
-// limits are what the API server holds a field to, beside its type.
+// limits returns the validation of a field beside its type.
 func limits(s schema) (limits []string) {
 	if s.Default != nil {
 		limits = append(limits, fmt.Sprintf("default `%s`", strings.Trim(string(s.Default.Raw), `"`)))

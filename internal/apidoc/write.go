@@ -9,8 +9,8 @@ import (
 // writer writes Markdown.
 type writer struct {
 	out *strings.Builder
-	// values are those of constants, by their names in Go: readers of YAML know
-	// nothing of these.
+	// values maps the Go names of constants to their values: readers of YAML know nothing of the
+	// names.
 	values map[string]string
 }
 

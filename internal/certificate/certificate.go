@@ -34,7 +34,7 @@ const (
 	serviceName = "ebbtide-webhook"
 	// authorityKey is the key of the authority in a Secret, as cert-manager names it.
 	authorityKey = corev1.ServiceAccountRootCAKey
-	// years is how long a certificate is valid. It is renewed in the second half.
+	// years is the validity of a certificate. It is renewed in the second half.
 	years = 2
 )
 

@@ -21,7 +21,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=secrets,resourceNames=ebbtide-webhook-tls;ebbtide-webhook-certificate,verbs=get;update,namespace=release
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations;validatingwebhookconfigurations,resourceNames=ebbtide,verbs=get;update
 
-// Phase is when the hook runs.
+// Phase of the Helm release that runs the hook.
 type Phase string
 
 const (

@@ -30,7 +30,7 @@ import (
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=create,namespace=release
 
 const (
-	// name is that of all objects of a check; no node has it.
+	// name is shared by all objects of a check; no node has it.
 	name = "ebbtide-check"
 	// maxError bounds an error, in bytes.
 	maxError = 500
@@ -40,7 +40,7 @@ const (
 type Check struct {
 	// Client uses the account of the check.
 	Client client.WithWatch
-	// Namespace is that of the managers.
+	// Namespace of the managers.
 	Namespace string
 	// Timeout bounds all checks.
 	Timeout time.Duration

@@ -6,7 +6,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-// result is what the user sees of a run.
+// result holds the visible outcome of a run.
 type result struct {
 	Code        int
 	Out, ErrOut string

@@ -173,8 +173,8 @@ func (c *connection) viewConfig() string {
 	return words.String()
 }
 
-// clock is that of the API server, by the dates of its answers. The clock of this machine may
-// differ.
+// clock estimates the time of the API server from the dates of its answers. The clock of this
+// machine may differ.
 type clock struct {
 	mu   sync.Mutex
 	last time.Time

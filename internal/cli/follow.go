@@ -34,7 +34,7 @@ type following struct {
 	watcher  *watcher
 	// clock is set by tests.
 	clock func() time.Time
-	// ahead is how far the clock of the cluster is ahead of ours.
+	// ahead is the lead of the cluster's clock over ours.
 	ahead  time.Duration
 	memory view.Memory
 	// before are the statuses shown last, by name; over are those deleted since.

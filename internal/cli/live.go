@@ -30,7 +30,7 @@ type live struct {
 	cursor        scroll
 	// open are the open explanations, the last one on top.
 	open []*explanation
-	// end is why the view has ended; errQuit if the user quit.
+	// end explains why the view has ended; errQuit if the user quit.
 	end error
 }
 

@@ -157,7 +157,7 @@ func refusing(words string, err error) func(*http.Request) error {
 	}
 }
 
-// forbidden is how an API server says that anna may not do something.
+// forbidden returns the API server's refusal of anna's request.
 func forbidden(resource schema.GroupResource, verb string) error {
 	return apierrors.NewForbidden(resource, "web", errors.New(`User "anna" cannot `+verb+` resource "`+resource.Resource+`" in API group "`+resource.Group+`"`))
 }

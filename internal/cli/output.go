@@ -24,7 +24,7 @@ const (
 	formatWide = "wide"
 )
 
-// output is how a verb prints its result: as text, or as -o specifies.
+// output prints the result of a verb as text, or as -o specifies.
 type output struct {
 	Format  string
 	formats []string
@@ -96,7 +96,7 @@ func (d *dryRun) check() error {
 	return nil
 }
 
-// options are those of a request.
+// options returns the options of a request.
 func (d *dryRun) options() []string {
 	if d.Mode == dryRunServer {
 		return []string{metav1.DryRunAll}
@@ -197,7 +197,7 @@ func (g *grouped) lines() []string {
 	return lines
 }
 
-// textStyle is how text is printed.
+// textStyle holds the settings of text output.
 type textStyle struct {
 	// wide prints all lines and absolute times.
 	wide     bool

@@ -23,7 +23,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// noon is what the clock of the server says. That of this machine differs.
+// noon is the time of the server's clock. That of this machine differs.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 const budgetsPath = "/apis/policy/v1/namespaces/shop/poddisruptionbudgets"
@@ -34,7 +34,7 @@ type server struct {
 	kubeconfig string
 	// refuse is asked before every request; its error is the answer.
 	refuse func(request *http.Request) error
-	// meddle is what others do to the budget just before the nth write; they touch it.
+	// meddle changes the budget just before the nth write, as other clients do; they touch it.
 	meddle func(n int, b *policyv1.PodDisruptionBudget)
 	// undated leaves out when an answer was given, deaf what a write is about.
 	undated, deaf bool

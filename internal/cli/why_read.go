@@ -31,7 +31,7 @@ const maxHolders, maxClaims = 8, 8
 type asker struct {
 	reached client.Client
 	clock   *clock
-	// blockers are those of the explained node.
+	// blockers of the explained node.
 	blockers []v1alpha1.Blocker
 	// notes name what could not be read.
 	notes []string

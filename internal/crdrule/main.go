@@ -121,9 +121,9 @@ func apply(crd, overlay map[string]any) error {
 	return nil
 }
 
-// timePattern is how Go spells a time. The format date-time alone also allows
-// what Go cannot read, such as a small t or z, and one such object would keep
-// every controller from reading any of its kind.
+// timePattern matches times as Go spells them. The format date-time alone also allows other
+// spellings, such as a small t or z, and one such object would keep every controller from reading
+// any of its kind.
 const timePattern = `^\d{4}-\d{2}-\d{2}T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`
 
 // timeRule refuses what is no string: beside a format, the API server takes a list for one. CEL

@@ -25,11 +25,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// User is who programs run as: nobody who is anybody on a node. It is a number, so that
-// runAsNonRoot needs no /etc/passwd.
+// User of the programs, without rights on a node. It is a number, so that runAsNonRoot needs no
+// /etc/passwd.
 const User = "65532:65532"
 
-// Platform is what a program was built for, as Go names it.
+// Platform of a program, in Go's words.
 type Platform struct{ OS, Architecture string }
 
 // The platforms of nodes that we make images for.

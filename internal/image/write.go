@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// refName is where an OCI layout has the tag of what is in it.
+// refName annotates an image of an OCI layout with its tag.
 const refName = "org.opencontainers.image.ref.name"
 
 // WriteArchive writes the image for one platform as a docker-archive, which docker load,

@@ -13,8 +13,8 @@ import (
 const (
 	// LeaderLease is the name of the leader election Lease.
 	LeaderLease = "ebbtide.dev"
-	// leadsFor is how long after its last renewal a leader may write: controller-runtime gives up
-	// the Lease then, well before another manager takes it.
+	// leadsFor bounds the time after its last renewal in which a leader may write: controller-runtime
+	// gives up the Lease then, well before another manager takes it.
 	leadsFor = 10 * time.Second
 )
 

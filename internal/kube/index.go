@@ -101,8 +101,8 @@ func IndexMachines(ctx context.Context, indexer client.FieldIndexer) error {
 	}...))
 }
 
-// IndexWorkload adds the field indexes of WorkloadKinds. Call it before the cache starts. Its
-// errors are those of IndexFields.
+// IndexWorkload adds the field indexes of WorkloadKinds. Call it before the cache starts.
+// Errors as from IndexFields.
 func IndexWorkload(ctx context.Context, indexer client.FieldIndexer) error {
 	return addIndexes(ctx, indexer, append(workloadIndexes(), index{&corev1.Pod{}, PodNodeField, PodNode}))
 }

@@ -14,7 +14,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// Hold is how a maintenance holds a node. The zero value releases the node.
+// Hold specifies how a maintenance holds a node. The zero value releases the node.
 type Hold struct {
 	Unschedulable bool
 	// Ledger is the value of v1alpha1.CordonAnnotation, if any.

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// askServedEvery is how often discovery is asked, which cannot be watched.
+	// askServedEvery is the interval of reading discovery, which cannot be watched.
 	askServedEvery = 5 * time.Minute
 	// failedServedPause is the pause before failed parts restart.
 	failedServedPause = 30 * time.Second
@@ -48,7 +48,7 @@ type Served struct {
 	every     time.Duration
 }
 
-// portion is what starts together.
+// portion starts together.
 type portion struct {
 	indexes []index
 	parts   []func(context.Context) error

@@ -30,7 +30,7 @@ type Now func() (now time.Time, skewed bool)
 // Earliest returns the earliest possible time.
 func (n Now) Earliest() time.Time { return skew.Earliest(n()) }
 
-// startup is how long a new manager may take to see enough dates.
+// startup bounds the time in which a new manager may lack enough dates.
 const startup = 10 * time.Second
 
 // Skew compares our clock with that of an API server by the dates of its responses. A nil Skew
@@ -88,8 +88,8 @@ func (m measured) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// freshness is how long the newest response excludes others, so that a burst does not outweigh the
-// rest.
+// freshness bounds the time in which the newest response excludes others, so that a burst does not
+// outweigh the rest.
 const freshness = time.Second
 
 func (s *Skew) note(sent, received instant, date time.Time) {

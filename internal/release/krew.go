@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// completer is what kubectl runs to complete the arguments of the plugin.
+	// completer completes the arguments of the plugin for kubectl.
 	completer = "kubectl_complete-ebbtide"
 	// krewFile is the manifest of the plugin; krew wants it called like the plugin.
 	krewFile = manager + ".yaml"
@@ -96,7 +96,7 @@ func (r *release) krew() error {
 	return os.WriteFile(r.path(krewFile), text, 0o644)
 }
 
-// filesOf are what krew takes from the archive for a platform.
+// filesOf returns the files that krew takes from the archive for a platform.
 func filesOf(p image.Platform) []krewFiles {
 	names := []string{executable(plugin, p), "LICENSE", "THIRD-PARTY-LICENSES"}
 	if completes(p) {

@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// standard is what the build info does not list as a module, and is in every binary.
+// standard stands for the standard library, which is in every binary but not in its build info.
 const standard = "std"
 
 // licence is under what a module may be passed on.
@@ -29,7 +29,7 @@ type licence struct {
 
 type licences []licence
 
-// licenceFile is what they are called.
+// licenceFile matches the names of files with licences.
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]es?|copying|notice|patents)([-._].*)?$`)
 
 // licences reads those of everything that is in a binary from the module cache, where it
@@ -52,7 +52,7 @@ func (r *release) licences(ctx context.Context, binary string) (licences, error)
 	return all, nil
 }
 
-// folders are those of the modules in a binary.
+// folders returns the folders of the modules in a binary.
 func (r *release) folders(ctx context.Context, binary string) (map[string]string, error) {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
@@ -163,7 +163,7 @@ func (l licences) with(others licences) licences {
 	return slices.CompactFunc(all, func(a, b licence) bool { return a.module == b.module })
 }
 
-// text is what goes with a binary: each text once, below the modules that it is of.
+// text returns the licences of a binary: each text once, below the names of its modules.
 func (l licences) text() []byte {
 	modules := map[string][]string{}
 	var order []string

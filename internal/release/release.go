@@ -18,7 +18,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/image"
 )
 
-// versionVariable is where a binary has its version.
+// versionVariable holds the version of a binary.
 const versionVariable = "ebbtide.dev/ebbtide/internal/version.number"
 
 // The programs, which are the last elements of their packages.
@@ -28,20 +28,20 @@ const (
 	agent   = "ebbtide-agent"
 )
 
-// documents is where an image has the licences.
+// documents is the folder of the licences in an image.
 const documents = "/usr/share/doc/ebbtide/"
 
 // release is made of the source in root, which is this module but in tests.
 type release struct {
 	root, out string
 	version   string
-	// home is where the source is, and the versions of it that were published.
+	// home is the URL of the source and of its published versions.
 	home string
 	// imageName is the name of the image without tag.
 	imageName string
-	// programs are what is built, each for its platforms.
+	// programs maps the released programs to their platforms.
 	programs map[string][]image.Platform
-	// built is what was built already, of this source.
+	// built marks what was built already, of this source.
 	built    map[string]bool
 	progress io.Writer
 }
@@ -254,7 +254,7 @@ func (r *release) publish(ctx context.Context, program string, p image.Platform,
 	return r.write(r.archive(program, p), append(files, more...), pack)
 }
 
-// archive is what the archive of a program is called.
+// archive returns the file name of a program's archive.
 func (r *release) archive(program string, p image.Platform) string {
 	if p.OS == "windows" {
 		return r.name(program, p) + ".zip"
@@ -262,7 +262,7 @@ func (r *release) archive(program string, p image.Platform) string {
 	return r.name(program, p) + ".tar.gz"
 }
 
-// executable is what a program is called where it runs.
+// executable returns the file name of a program on its platform.
 func executable(program string, p image.Platform) string {
 	if p.OS == "windows" {
 		return program + ".exe"
@@ -286,7 +286,7 @@ func (r *release) build(ctx context.Context, program string, p image.Platform) (
 	return file, build.Build(ctx, p, abs)
 }
 
-// name is what everything for a platform is called, without ending.
+// name returns the file name of a program for a platform, without ending.
 func (r *release) name(program string, p image.Platform) string {
 	return fmt.Sprintf("%s_%s_%s_%s", program, r.version, p.OS, p.Architecture)
 }

@@ -7,7 +7,7 @@ type Account struct{ Namespace, Name string }
 // User is whom the API server takes it for.
 func (a Account) User() string { return "system:serviceaccount:" + a.Namespace + ":" + a.Name }
 
-// Groups are those that the API server takes it for a member of, beside those of all users.
+// Groups returns the groups of the account, beside those of all users.
 func (a Account) Groups() []string {
 	return []string{"system:serviceaccounts", "system:serviceaccounts:" + a.Namespace}
 }

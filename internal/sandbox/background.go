@@ -153,9 +153,8 @@ func (b Background) awaitReport(ctx context.Context, keeper *exec.Cmd, report *o
 	return errors.New(strings.TrimSpace(string(text)))
 }
 
-// Keep is what the keeper does: it starts the cluster, reports to the command
-// that waits for it, and ends the cluster when it is told to or when one of its
-// processes ends.
+// Keep runs the keeper: it starts the cluster, reports to the waiting command, and ends the cluster
+// on request or when one of its processes ends.
 func (b Background) Keep(ctx context.Context, start func(context.Context) (*Cluster, error)) error {
 	// The processes of the cluster must not hold the pipe open.
 	syscall.CloseOnExec(reportFD)

@@ -46,10 +46,10 @@ type BuildSpec struct {
 	// Manager asks for the manager, too, if something else is missing.
 	// StartManager builds it otherwise, and reports no progress.
 	Manager bool
-	// Origin is where the programs of Kubernetes come from. Defaults to RequestedOrigin.
+	// Origin of the programs of Kubernetes. Defaults to RequestedOrigin.
 	Origin Origin
 
-	// source is where official programs come from, if not from the Kubernetes project.
+	// source of official programs, if not the Kubernetes project.
 	source *download.Source
 }
 
@@ -254,8 +254,8 @@ func (b *builder) stamp(w wrapper) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// moduleDir is where the wrapper module lies: in controlplane when it is
-// pinned there, otherwise next to the binaries.
+// moduleDir returns the folder of the wrapper module: in controlplane when it is pinned there,
+// otherwise next to the binaries.
 func (b *builder) moduleDir(w wrapper) string {
 	if w.pinned() {
 		return filepath.Join(b.root, "controlplane", w.name)

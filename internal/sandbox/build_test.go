@@ -183,7 +183,7 @@ func TestBuildersOfOneFolderShareTheWork(t *testing.T) {
 	}
 }
 
-// took is how long something took on this machine.
+// took returns the duration of a build on this machine.
 var took = regexp.MustCompile(`(linking, |done in )\d+s`)
 
 func TestBuildSaysWhatItDoes(t *testing.T) {

@@ -26,24 +26,23 @@ import (
 type Spec struct {
 	// Dir holds its files. Defaults to a new folder that Stop removes.
 	Dir string
-	// Nodes is how many kwok nodes it begins with.
+	// Nodes is the number of kwok nodes at the start.
 	Nodes int
-	// RealNodes is how many real nodes it has, each with a kubelet of its own. It needs
-	// Linux and root, see machine.Check, and binaries that were built with Nodes. There
-	// are no kwok nodes then.
+	// RealNodes is the number of real nodes, each with a kubelet of its own. They need Linux and root,
+	// see machine.Check, and binaries that were built with Nodes. There are no kwok nodes then.
 	RealNodes int
 	// NodePrefix begins their names, before "-" and a number. Defaults to "node".
 	NodePrefix string
 	// OnlyAPIServer leaves everything out but etcd and kube-apiserver: enough
 	// for validation and for reconcilers that a test steps by hand.
 	OnlyAPIServer bool
-	// QPS is how many requests per second the controller manager and the
-	// scheduler may make, twice that in a burst. Defaults to 500.
+	// QPS limits the requests per second of the controller manager and the scheduler, twice that in a
+	// burst. Defaults to 500.
 	QPS int
 	// Audit is an audit policy by which the API server logs requests to
 	// Cluster.AuditLog; without one it logs none.
 	Audit string
-	// Chart is what Helm would install beside the CRDs; its one ServiceAccount is the
+	// Chart holds the objects that Helm would install beside the CRDs; its one ServiceAccount is the
 	// manager's. Defaults to charts.Sandbox.
 	Chart []*unstructured.Unstructured
 	// NoMachines has managers leave Machines alone. Then they need no rights for them.
@@ -69,7 +68,7 @@ type Cluster struct {
 	// AuditLog is the path of the API server's audit log, if asked for: one
 	// JSON object per line.
 	AuditLog string
-	// EtcdURL is where etcd answers, to anybody.
+	// EtcdURL is the address of etcd, which needs no credentials.
 	EtcdURL string
 	// Config is the administrator's, without client-side limits.
 	Config *rest.Config

@@ -14,11 +14,11 @@ import (
 // Annotations that a test or a demo puts on a pod to slow it down; without
 // them a pod is ready, done and gone at once. Values are Go durations.
 const (
-	// ReadyAfter is how long a pod runs before it is ready.
+	// ReadyAfter delays the readiness of a pod.
 	ReadyAfter = "sandbox.ebbtide.dev/ready-after"
-	// CompleteAfter is how long the pod of a Job runs before it succeeds.
+	// CompleteAfter delays the success of the pod of a Job.
 	CompleteAfter = "sandbox.ebbtide.dev/complete-after"
-	// TerminateAfter is how long a deleted pod takes to go.
+	// TerminateAfter delays the end of a deleted pod.
 	TerminateAfter = "sandbox.ebbtide.dev/terminate-after"
 )
 

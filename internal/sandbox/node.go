@@ -20,7 +20,7 @@ import (
 // NodeAnnotation with the value "fake" marks the nodes that kwok plays.
 const NodeAnnotation = "kwok.x-k8s.io/node"
 
-// names are those of the first nodes.
+// names returns the names of the first n nodes.
 func (c *Cluster) names(n int) []string {
 	names := make([]string, n)
 	for i := range names {

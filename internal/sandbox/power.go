@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Switch is what can be done to the power of a real node.
+// Switch changes the power of a real node.
 type Switch string
 
 // The positions of a Switch.
@@ -22,7 +22,7 @@ const (
 )
 
 const (
-	// powerSocket is where the keeper of a sandbox hears of it.
+	// powerSocket carries switches to the keeper of a sandbox.
 	powerSocket = "power"
 	// powerWithin bounds how long a node may take to boot or to end.
 	powerWithin = startWithin

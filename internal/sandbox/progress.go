@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// sayEvery is how often a build says how far it is.
-const sayEvery = 15 * time.Second
+// reportEvery is the interval of the progress lines of a build.
+const reportEvery = 15 * time.Second
 
-// progress is how far a target is, in modules and packages: seconds alone do not tell a
-// newcomer whether half of it is done.
+// progress counts modules and packages of a target: seconds alone do not show whether half of it is
+// done.
 type progress struct {
 	start time.Time
 	mains []string // the packages of the binaries
@@ -78,7 +78,7 @@ func (p *progress) String() string {
 
 // sayStill says how far a target is from time to time, until stopped.
 func (b *builder) sayStill(label string, p fmt.Stringer) (stop func()) {
-	ticker := time.NewTicker(sayEvery)
+	ticker := time.NewTicker(reportEvery)
 	done := make(chan struct{})
 	finished := make(chan struct{})
 	go func() {

@@ -163,8 +163,8 @@ func (c *Cluster) enter(start func() error) error {
 	return c.rack.Enter(start)
 }
 
-// Transport is that of a client in the network of the control plane, which has a way to
-// real nodes, their pods and Services.
+// Transport returns a transport in the network of the control plane, which reaches real nodes,
+// their pods and Services.
 func (c *Cluster) Transport() *http.Transport {
 	return &http.Transport{DisableKeepAlives: true, DialContext: c.dial}
 }

@@ -12,7 +12,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/sandbox/download"
 )
 
-// Origin is where the programs of Kubernetes come from.
+// Origin selects where the programs of Kubernetes come from.
 type Origin string
 
 const (

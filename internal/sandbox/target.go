@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// target is what is built by one call of the go command: binaries of one module, so
-// that linking one of them does not keep others from being compiled.
+// target groups binaries of one module that one call of the go command builds, so that linking one
+// of them does not keep others from being compiled.
 type target struct {
 	wrapper  wrapper
 	commands []command

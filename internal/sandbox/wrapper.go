@@ -33,7 +33,7 @@ type wrapper struct {
 	source  string // of the only file, if it is a program of our own
 	// commands are the binaries to build and their packages.
 	commands []command
-	// cost is how long two cores build them with an empty build cache.
+	// cost is the build time on two cores with an empty build cache.
 	cost time.Duration
 }
 
@@ -51,7 +51,7 @@ type command struct {
 	part      part
 }
 
-// part is what a binary is for. Only the control plane is always built.
+// part names the purpose of a binary. Only the control plane is always built.
 type part string
 
 const (

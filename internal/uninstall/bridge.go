@@ -18,9 +18,9 @@ import (
 type Hooks struct {
 	// Client has the user's rights.
 	Client client.Client
-	// Namespace is that of the Machines; empty is all.
+	// Namespace of the Machines; empty selects all.
 	Namespace string
-	// Names are those of Machines; nil selects all.
+	// Names of Machines; nil selects all.
 	Names []string
 	// DryRun only lists them.
 	DryRun bool

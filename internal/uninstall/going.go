@@ -22,7 +22,7 @@ import (
 type ongoing struct {
 	title string
 	names []string
-	// howto is how to end them.
+	// howto suggests how to end them.
 	howto string
 	// whole replaces title, names and howto if it is set.
 	whole string

@@ -13,7 +13,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// Mode is what an uninstall does with work in progress.
+// Mode selects the treatment of work in progress.
 type Mode string
 
 const (
@@ -45,10 +45,9 @@ const (
 type Hook struct {
 	// Client uses the account of the hook.
 	Client client.WithWatch
-	// Namespace is that of the managers.
+	// Namespace of the managers.
 	Namespace string
-	// ServiceAccount is that of the managers, with which their objects are deleted. Without one they
-	// remain.
+	// ServiceAccount deletes their objects as the managers do. Without one they remain.
 	ServiceAccount string
 	Mode           Mode
 	// Timeout bounds the run.

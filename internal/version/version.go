@@ -30,7 +30,7 @@ func choose(linked, module string) string {
 	return cmp.Or(linked, strings.TrimPrefix(module, "v"), "devel")
 }
 
-// Line is what a program says when it is asked for its version.
+// Line returns a program's answer to --version.
 func Line(program string) string {
 	return fmt.Sprintf("%s %s %s/%s %s", program, Number(), runtime.GOOS, runtime.GOARCH, runtime.Version())
 }

@@ -17,7 +17,7 @@ type namespaceLimit struct {
 	queues map[string]*queue
 }
 
-// queue is that of one namespace. It is dropped when it is empty.
+// queue holds the waiting requests of one namespace. It is dropped when it is empty.
 type queue struct {
 	*semaphore.Weighted
 	users int

@@ -13,8 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// parting is how long a stopping server still responds, closing each connection. An API server that
-// writes on a closed kept connection does not retry; after parting it has none left.
+// parting bounds the time in which a stopping server still responds, closing each connection. An
+// API server that writes on a closed kept connection does not retry; after parting it has none
+// left.
 const parting = 3 * time.Second
 
 // Server serves the webhooks. The manager does not run it, as parting would delay the release of the

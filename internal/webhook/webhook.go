@@ -25,7 +25,7 @@ type Options struct {
 	Surge surge.Mode
 	// Address is the host:port to listen on; an empty host is all.
 	Address string
-	// Namespace is that of the Service and of the Secret with its certificate.
+	// Namespace holds the Service and the Secret with its certificate.
 	Namespace string
 	// LongestLock bounds the locks of PodDisruptionBudgets. Defaults to budget.LongestLock.
 	LongestLock time.Duration

@@ -16,7 +16,7 @@ const (
 	dropIns = "/run/systemd/logind.conf.d"
 	// dropIn is read after the kubelet's 99-kubelet.conf.
 	dropIn = "99-z-ebbtide.conf"
-	// settle is how long logind may take to read its settings, which it does not report.
+	// settle bounds the time that logind needs to read its settings, which it does not report.
 	settle, settleStep = 3 * time.Second, 100 * time.Millisecond
 )
 

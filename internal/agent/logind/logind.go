@@ -27,7 +27,7 @@ const (
 	// answerTimeout bounds every call and the handshake.
 	answerTimeout       = 5 * time.Second
 	firstDial, lastDial = time.Second, 30 * time.Second
-	// recheck is how often the inhibitors are listed: logind sends no signal for them.
+	// recheck is the interval of listing the inhibitors: logind sends no signal for them.
 	recheck = time.Minute
 
 	// maxInhibitors is far over the default limit of logind, 8,192.
@@ -49,15 +49,15 @@ type State struct {
 	// Session counts connections from 1. An inhibitor of an earlier one must be taken again, since
 	// logind may have restarted.
 	Session int
-	// Fault is why the state is unknown.
+	// Fault explains why the state is unknown.
 	Fault string
 	// Preparing is true while the machine shuts down or waits for inhibitors.
 	Preparing bool
 	// Type is the type as logind names it, such as reboot; empty if unknown.
 	Type string
-	// Delay is how long inhibitors may delay a shutdown.
+	// Delay bounds the time by which inhibitors delay a shutdown.
 	Delay time.Duration
-	// DelayFault is why logind does not allow the requested delay.
+	// DelayFault explains why logind does not allow the requested delay.
 	DelayFault string
 	// Kubelet is true if the kubelet has an inhibitor too: it then stops all pods itself.
 	Kubelet bool

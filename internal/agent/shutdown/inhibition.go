@@ -15,7 +15,7 @@ type inhibition struct {
 	logind  Logind
 	lock    io.Closer
 	session int
-	// refusal is why there is no inhibitor of this session, as of tried.
+	// refusal explains, as of tried, why this session has no inhibitor.
 	refusal string
 	tried   time.Time
 	of      logind.State

@@ -23,11 +23,10 @@ import (
 )
 
 const (
-	// ScheduleDir is where systemd keeps the file "scheduled". It is created with the first
-	// schedule.
+	// ScheduleDir holds systemd's file "scheduled". It is created with the first schedule.
 	ScheduleDir = "/run/systemd/shutdown"
-	// relist is how often the file is read without events, and a refused inhibitor or entry is
-	// retried.
+	// relist is the interval of reading the file without events, and of retrying a refused inhibitor
+	// or entry.
 	relist = 20 * time.Second
 	// rounds limits how often an inhibitor that changes repeats the decision.
 	rounds   = 3

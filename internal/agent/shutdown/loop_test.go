@@ -30,12 +30,12 @@ type machine struct {
 	loop *Loop
 	dir  string
 	node *corev1.Node
-	// told is what happened, in that order.
+	// told lists the events in their order.
 	told []string
-	// refuses is why logind gives no inhibitor; taken counts those that it gave.
+	// refuses explains why logind gives no inhibitor; taken counts those that it gave.
 	refuses error
 	taken   int
-	// says is what Watch tells.
+	// says provides the states for Watch.
 	says chan logind.State
 }
 

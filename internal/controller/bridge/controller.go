@@ -27,19 +27,19 @@ import (
 )
 
 const (
-	// workers is how many Machines of a cluster or a namespace are worked on at the same time.
+	// workers bounds the Machines of a cluster or a namespace that are worked on at the same time.
 	workers = 32
 	// passTimeout ends a pass whose requests hang.
 	passTimeout = time.Minute
 	// atOnce is the time at which a Machine comes again that needs a worker of its cluster.
 	atOnce = time.Millisecond
-	// firstPause is how soon something is tried again that the cache did not show yet.
+	// firstPause delays the retry of something that the cache did not show yet.
 	firstPause = time.Second
 )
 
 // Options configures the controller.
 type Options struct {
-	// Bridges are those that are switched on. Only Cluster API and OpenShift have Machines.
+	// Bridges that are switched on. Only Cluster API and OpenShift have Machines.
 	Bridges core.Names
 	// Skew knows what time it is.
 	Skew *kube.Skew
@@ -63,9 +63,8 @@ type reconciler struct {
 	clusters   clusters
 	watchIndex *workload.WatchIndex[request, *workload.Connection]
 	// emit publishes events, each on the object that it is about.
-	emit func(...event.Event)
-	now  kube.Now
-	// metrics are what an alert goes by.
+	emit    func(...event.Event)
+	now     kube.Now
 	metrics *metrics
 	// reported is by request when its condition was last written.
 	reported sync.Map

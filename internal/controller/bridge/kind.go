@@ -26,14 +26,14 @@ import (
 )
 
 const (
-	// served is how often it is asked whether a kind is there that was not. Nothing tells of
-	// that without the right to read all CustomResourceDefinitions.
+	// served is the interval of checking whether a missing kind is served. Watching for that needs the
+	// right to read all CustomResourceDefinitions.
 	served = 5 * time.Minute
 	// aroundField finds the Machines of a Cluster or MachineSet.
 	aroundField = "ebbtide.dev/around"
 )
 
-// kind is what one bridge reads.
+// kind holds the names of one bridge's objects.
 type kind struct {
 	bridge          core.Name
 	machine, around schema.GroupVersionKind

@@ -10,8 +10,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// metrics are what the controller shows to Prometheus. No label holds the name of an
-// object: there is one for each bridge that is switched on.
+// metrics of the controller. No label holds the name of an object: there is one for each bridge
+// that is switched on.
 type metrics struct {
 	bridges []core.Name
 	now     func() time.Time

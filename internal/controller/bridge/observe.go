@@ -16,14 +16,14 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/drainrule"
 )
 
-// observed is what a pass has seen.
+// observed holds the snapshot of a pass.
 type observed struct {
 	core.Snapshot
 
 	request request
 	// object is the Machine as it was read; nil if it is gone.
 	object *unstructured.Unstructured
-	// rules are those that are meant for it, drain is how it goes in another cluster.
+	// rules select its pods, drain reports the progress in another cluster.
 	rules drainrule.Rules
 	drain *drainOf
 	// unwatched is true if its instance was read and is not watched yet.

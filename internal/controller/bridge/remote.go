@@ -45,7 +45,7 @@ func (r *reconciler) inCluster(cluster types.NamespacedName) []request {
 	return r.watchIndex.Where(func(_ request, at workload.Place, _ *workload.Connection) bool { return at.Cluster == cluster })
 }
 
-// drainOf is how the drain in another cluster goes, and with what it goes on.
+// drainOf holds the progress of a drain in another cluster and the means to continue it.
 type drainOf struct {
 	connection *workload.Connection
 	node       *corev1.Node

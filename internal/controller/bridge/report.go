@@ -12,7 +12,7 @@ import (
 	core "ebbtide.dev/ebbtide/internal/core/bridge"
 )
 
-// reportEvery is how often the condition of a Machine is written while pods leave.
+// reportEvery is the interval of writing the condition of a Machine while pods leave.
 const reportEvery = 5 * time.Second
 
 // fieldManager owns the condition.

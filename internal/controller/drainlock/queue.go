@@ -14,7 +14,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// countInterval is how long a count is reused: thousands of nodes may wait for one budget, and each
+// countInterval bounds the reuse of a count: thousands of nodes may wait for one budget, and each
 // of its changes wakes all of them.
 const countInterval = 10 * time.Second
 

@@ -27,13 +27,13 @@ import (
 
 // Options configures the controller.
 type Options struct {
-	// Workers is how many evacuations of a namespace are worked on at the same time.
-	// Defaults to 32.
+	// Workers bounds the evacuations of a namespace that are worked on at the same time. Defaults to
+	// 32.
 	Workers int
 	// Surge says which Deployments surge. Defaults to surge.Annotated.
 	Surge surge.Mode
-	// Dispatcher is that of the cluster that Ebbtide runs in. The controller tells it of all
-	// disruption budgets.
+	// Dispatcher evicts in the cluster that Ebbtide runs in. The controller passes all disruption
+	// budgets to it.
 	Dispatcher *eviction.Dispatcher
 	// Skew knows what time it is.
 	Skew *kube.Skew
@@ -47,7 +47,7 @@ type reconciler struct {
 	live   client.Reader
 	// emit publishes events, each on the object that it is about.
 	emit func(...event.Event)
-	// now is what evacuations go by, clock measures how long something takes.
+	// now is the time for decisions, clock measures durations.
 	now       kube.Now
 	clock     clock.PassiveClock
 	began     kube.Began

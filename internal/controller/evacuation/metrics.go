@@ -11,13 +11,12 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// metrics are what the controller shows to Prometheus. No label holds the name
-// of an object.
+// metrics of the controller. No label holds the name of an object.
 type metrics struct {
 	evacuations *prometheus.GaugeVec
 
 	mu sync.Mutex
-	// counted is how each evacuation is counted at present.
+	// counted holds the current count of each evacuation.
 	counted map[types.NamespacedName]count
 }
 

@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// cleanPriority is that of evacuations whose pod leaves or is gone, below that of new ones.
+	// cleanPriority applies to evacuations whose pod leaves or is gone, below that of new ones.
 	cleanPriority = -10
 	// cleanDelay keeps the writes of cleaning up away from a burst of evictions. It is longer
 	// by cleanShare for each evacuation under way, up to longestClean: where many pods leave,
 	// the API server has enough to do with their replacements.
 	cleanDelay, cleanShare, longestClean = 2 * time.Second, 25 * time.Millisecond, 20 * time.Second
-	// sweepDelay is for how long complete evacuations are gathered, sweepTimeout how long
-	// it may take to delete those of a namespace.
+	// sweepDelay collects complete evacuations, sweepTimeout bounds the deletion of those of a
+	// namespace.
 	sweepDelay, sweepTimeout = time.Second, 30 * time.Second
 )
 

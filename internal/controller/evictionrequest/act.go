@@ -17,7 +17,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// errAside is what ends a decision in the middle when another client is the controller.
+// errAside ends a decision when another client is the controller.
 var errAside = errors.New("another controller handles EvictionRequests")
 
 // The right to delete Evictions is what clusters such as OpenShift request of whoever gives

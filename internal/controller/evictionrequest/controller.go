@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	// workers is how many pods of a namespace are worked on at the same time.
+	// workers bounds the pods of a namespace that are worked on at the same time.
 	workers = 32
-	// maxRequests is how many requests of one pod are answered before others have their
-	// turn: a user may make any number of them.
+	// maxRequests bounds the requests of one pod that are answered before those of others: a user may
+	// make any number of them.
 	maxRequests = 50
 )
 
@@ -47,7 +47,7 @@ type Options struct {
 	Skew *kube.Skew
 }
 
-// Parts are what a Reconciler works with.
+// Parts of a Reconciler that its caller provides.
 type Parts struct {
 	// Client reads from the cache, in which Stems are indexed as StemField, Live from the
 	// API server.

@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	// lookEvery is how often the Lease is renewed, or looked at while another one has it.
+	// lookEvery is the interval of renewing the Lease, or of reading it while another client holds it.
 	lookEvery = 10 * time.Second
-	// trusted is for how long after the Lease was had we act while it cannot be read.
+	// trusted bounds the time of acting after the Lease was held, while it cannot be read.
 	trusted = 20 * time.Second
 )
 
 // RoleOptions configures a Role.
 type RoleOptions struct {
-	// Mode is what Ebbtide is asked to be.
+	// Mode as specified by the user.
 	Mode core.Mode
 	// Namespace is Ebbtide's.
 	Namespace string

@@ -22,7 +22,7 @@ import (
 
 // Options configures the evictor.
 type Options struct {
-	// Workers is how many pods of a namespace are worked on at the same time. Defaults to 32.
+	// Workers bounds the pods of a namespace that are worked on at the same time. Defaults to 32.
 	Workers int
 	// Surge selects the Deployments that surge.
 	Surge surge.Mode

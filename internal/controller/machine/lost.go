@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// lostFor is how long a kind is not read from the cache after its watch failed. A watch that keeps
-// failing does so within this time.
+// lostFor bounds the time without reading a kind from the cache after its watch failed. A watch
+// that keeps failing does so within this time.
 const lostFor = 2 * time.Minute
 
 // watchFailed notes that the cache of a kind is stale, for example because its version is no longer

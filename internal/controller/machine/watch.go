@@ -27,7 +27,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/workload"
 )
 
-// coalesce is how long events of a Machine are collected for one pass.
+// coalesce collects events of a Machine for one pass.
 const coalesce = 25 * time.Millisecond
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]

@@ -30,7 +30,7 @@ const (
 	// firstRetry and lastRetry bound the back-off after a pass that failed or was decided on old
 	// state.
 	firstRetry, lastRetry = 50 * time.Millisecond, time.Minute
-	// atOnce is when a pass is due that waits only for other groups.
+	// atOnce delays a pass that waits only for other groups.
 	atOnce = time.Nanosecond
 	// longestRest bounds the rest after a pass that took long to decide, and shortThought is the
 	// time that needs no rest.

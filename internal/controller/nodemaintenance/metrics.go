@@ -20,7 +20,8 @@ type metrics struct {
 	conditionErrors prometheus.Counter
 	panics          prometheus.Counter
 
-	// parts are what each maintenance and each node adds to gauges, sums those by gauge and label.
+	// parts holds the share of each maintenance and each node in gauges, sums their sums by gauge and
+	// label.
 	mu    sync.Mutex
 	parts map[group.Member][]part
 	sums  map[part]int

@@ -44,7 +44,7 @@ func (x index) remove(key, name string) {
 
 // planned is the plan of one maintenance.
 type planned struct {
-	// made is when it was made, for this generation and these nodes.
+	// made is the time of the plan, for this generation and these nodes.
 	made       time.Time
 	generation int64
 	nodes      []string

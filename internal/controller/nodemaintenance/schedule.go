@@ -25,7 +25,7 @@ type schedule struct {
 	due   map[group.Member]time.Time
 	// running holds the passes under way by each member of their groups.
 	running map[group.Member]*run
-	// rests is when the next pass may begin over groups that took long to decide, by their key.
+	// rests holds the time of the next pass over groups that took long to decide, by their key.
 	rests map[group.Member]time.Time
 	// latest are the two groups that have cordoned nodes last; crowded is since when the pods of
 	// groups wait for others to do so, by their key.

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// workers is how many requests are worked on at the same time.
+	// workers bounds the requests that are worked on at the same time.
 	workers = 16
 	// trustedFor is the time for which no pod is requested after a request was not answered.
 	trustedFor = time.Hour
@@ -41,7 +41,7 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Requester is what NodeMaintenances know of EvictionRequests. It is safe for concurrent use.
+// Requester provides EvictionRequests to NodeMaintenances. It is safe for concurrent use.
 type Requester struct {
 	options Options
 	client  client.Client
@@ -51,7 +51,7 @@ type Requester struct {
 	mu sync.Mutex
 	// watching is true while the requests that there are can be seen.
 	watching bool
-	// since is from when on that is so.
+	// since is the start of that state.
 	since time.Time
 	// answered is the time at which somebody has answered a request last, unanswered when one was
 	// withdrawn because nobody had.

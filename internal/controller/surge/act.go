@@ -14,7 +14,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// maxMoves is how many moves of one Deployment are made at the same time.
+// maxMoves bounds the moves of one Deployment at the same time.
 const maxMoves = 16
 
 // act makes every move. A move that fails or hangs holds up no other; one that was

@@ -12,7 +12,7 @@ const (
 	// its pods: to look at one takes about a tenth of it. Without that, pods that
 	// change all the time would have a large Deployment looked at without end.
 	pausePerPod = 200 * time.Microsecond
-	// longestPause is what the largest Deployments wait.
+	// longestPause applies to the largest Deployments.
 	longestPause = 2 * time.Second
 )
 
@@ -21,14 +21,14 @@ const (
 type busy struct {
 	mu    sync.Mutex
 	items map[types.UID]item
-	// known is what is remembered of each Deployment.
+	// known holds the observations of each Deployment.
 	known map[item]*known
 }
 
 type known struct {
-	// uids are those under which it is in items, now or earlier.
+	// uids lists the UIDs that lead to it in items, now or earlier.
 	uids []types.UID
-	// pods is how many pods it had when it was last observed.
+	// pods counts its pods at the last observation.
 	pods int
 }
 

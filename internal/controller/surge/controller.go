@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	// workers is how many Deployments of a namespace are worked on at the same time.
+	// workers bounds the Deployments of a namespace that are worked on at the same time.
 	workers = 16
-	// staleRetry is how soon a cache that is behind is read again.
+	// staleRetry delays another read of a cache that is behind.
 	staleRetry = 100 * time.Millisecond
 )
 
@@ -37,8 +37,7 @@ type Options struct {
 	Skew *kube.Skew
 }
 
-// item is what is worked on: a Deployment by its UID, or an Evacuation of which
-// is not known yet whose pod it is about, without one.
+// item names a Deployment by its UID or, without a UID, an Evacuation whose pod is not known yet.
 type item struct {
 	types.NamespacedName
 	uid types.UID
@@ -57,7 +56,7 @@ type reconciler struct {
 	mode    core.Mode
 	metrics *metrics
 	busy    *busy
-	// endpoints are those of pods that a Service leads to.
+	// endpoints indexes the pods of Services.
 	endpoints *endpoints
 	// written are the pods that were last written for each Deployment.
 	written kube.Written[item]

@@ -29,13 +29,13 @@ type endpoints struct {
 	of map[types.UID][]endpoint
 }
 
-// endpoint is that a slice has a pod.
+// endpoint records that a slice has a pod.
 type endpoint struct {
 	slice *slice
 	since time.Time
 }
 
-// slice is what all pods of an EndpointSlice share.
+// slice holds the facts that all pods of an EndpointSlice share.
 type slice struct {
 	key   types.NamespacedName
 	route core.Route

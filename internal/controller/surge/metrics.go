@@ -7,7 +7,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// metrics are what the controller shows to Prometheus.
 type metrics struct {
 	surges *prometheus.CounterVec
 }

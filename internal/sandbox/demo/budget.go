@@ -7,7 +7,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 )
 
-// floor is what a disruption budget has come through.
+// floor holds the lowest health that a disruption budget had.
 type floor struct {
 	budget *policyv1.PodDisruptionBudget
 	fewest int32 // healthy pods, at the worst moment

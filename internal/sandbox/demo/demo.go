@@ -17,7 +17,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/sandbox"
 )
 
-// Demo is what a demo needs.
+// Demo holds the parts that all demos use.
 type Demo struct {
 	// Out gets the story, Progress what happens before it.
 	Out, Progress io.Writer

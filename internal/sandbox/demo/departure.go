@@ -20,8 +20,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/sandbox/provider/api"
 )
 
-// parts are what a Machine is made of, each seen by a watch of its own, and how
-// their ends are told.
+// parts maps the kinds of a Machine's objects, each watched on its own, to their words in the
+// story.
 var parts = map[string]string{"SandboxMachine": "instance", "SandboxConfig": "bootstrap", "Node": "node"}
 
 // departure is the story of a Machine from its deletion to its end. Each line is

@@ -24,7 +24,7 @@ var tenants []byte
 
 const (
 	fleetNamespace = "fleet"
-	// tenantPods is how many pods the applications of tenants.yaml have.
+	// tenantPods counts the pods of the applications of tenants.yaml.
 	tenantPods = 6 + 3 + 1
 	// The hooks of every Machine.
 	beforeDrain = "Backup"
@@ -88,7 +88,7 @@ func moveIn(ctx context.Context, c client.Client) (string, error) {
 	return awaitOpen(ctx, c, tenantPods, "db")
 }
 
-// removeHooks is what the owner of the hooks at a point does when it is done.
+// removeHooks removes hooks at a point, as their owner does when it is done.
 func removeHooks(ctx context.Context, c client.Client, name, point string) error {
 	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"lifecycleHooks":{%q:null}}}`, point))
 	machine := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: fleetNamespace, Name: name}}

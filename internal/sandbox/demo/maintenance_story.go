@@ -18,7 +18,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// slow is when the end of a pod is worth a line of its own.
+// slow bounds a termination that needs no line of its own.
 const slow = 500 * time.Millisecond
 
 // drain is the story of a NodeMaintenance of one node. Each line is said once.
@@ -134,7 +134,7 @@ func (s *drain) seePod(at time.Duration, pod *corev1.Pod, gone bool) {
 	}
 }
 
-// verb is how the pod leaves: pods of DaemonSets are not evicted.
+// verb returns the word for the departure of the pod: pods of DaemonSets are not evicted.
 func (p *tenant) verb() string {
 	if p.daemon {
 		return "deleted"

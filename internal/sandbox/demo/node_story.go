@@ -104,7 +104,7 @@ func (s *outage) seePod(at time.Duration, pod *corev1.Pod, gone bool) {
 	}
 }
 
-// verbs are how the states of a static pod are told.
+// verbs maps the states of a static pod to words.
 var verbs = map[v1alpha1.StaticPodState]string{
 	v1alpha1.StaticPodHolding: "aside", v1alpha1.StaticPodHeld: "held", v1alpha1.StaticPodRestoring: "put back", v1alpha1.StaticPodRunning: "runs",
 }

@@ -23,7 +23,7 @@ func booted(boot string, unschedulable, ready bool) *corev1.Node {
 	return n
 }
 
-// told is what the agent tells of the static pod.
+// told returns a report of the agent about the static pod.
 func told(state v1alpha1.StaticPodState, message string) *v1alpha1.NodeAgent {
 	return &v1alpha1.NodeAgent{Status: v1alpha1.NodeAgentStatus{StaticPods: []v1alpha1.StaticPod{
 		{Name: "edge-node-1", Manifest: "edge.yaml", State: state, Message: message},

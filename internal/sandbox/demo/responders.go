@@ -18,7 +18,7 @@ import (
 //go:embed database.yaml
 var database []byte
 
-// saving is how long the data of the database takes to be saved.
+// saving is the time that the database needs to save its data.
 const saving = 2 * time.Second
 
 // RunEvictionRequests builds what is missing, drains a node with a pod that has a say in its

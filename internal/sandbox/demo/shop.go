@@ -22,7 +22,7 @@ var shop []byte
 
 const (
 	namespace = "shop"
-	// shopPods is how many pods the applications have on three nodes.
+	// shopPods counts the pods of the applications on three nodes.
 	shopPods = 12 + 1 + 3 + 3 + nodes
 	// openWithin bounds how long they take to become ready.
 	openWithin = 90 * time.Second

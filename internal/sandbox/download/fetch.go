@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// attempts is how often a file is requested.
+// attempts bounds the requests of one file.
 const attempts = 3
 
 // ErrUnavailable reports that a file did not arrive.
@@ -25,7 +25,7 @@ var errStalled = errors.New("the server has stopped sending")
 
 // ChecksumError reports that a file arrived complete, but is not the pinned one.
 type ChecksumError struct {
-	// URL is where the file came from.
+	// URL of the source.
 	URL string
 	// Want and Got are SHA-256 hashes.
 	Want, Got string
@@ -36,7 +36,7 @@ func (e *ChecksumError) Error() string {
 	return fmt.Sprintf("%s has SHA-256 %s, expected %s; the file was discarded", e.URL, e.Got, e.Want)
 }
 
-// Progress is how much of a file has arrived. It may be read while the file is fetched.
+// Progress counts the bytes of a file that have arrived. It may be read while the file is fetched.
 type Progress struct{ done, size atomic.Int64 }
 
 // String reports the progress in megabytes.

@@ -11,7 +11,7 @@ import (
 const (
 	// officialBase is the URL below which the Kubernetes project publishes its releases.
 	officialBase = "https://dl.k8s.io/release/"
-	// maxStall is how long a server may send nothing.
+	// maxStall bounds the silence of a server.
 	maxStall = 30 * time.Second
 	// maxSize is the size of the largest program that is accepted; kube-apiserver has 90 MB.
 	maxSize = 512 << 20

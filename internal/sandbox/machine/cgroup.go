@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// cgroupRoot is where hierarchies are mounted.
+// cgroupRoot holds the mounted hierarchies.
 const cgroupRoot = "/sys/fs/cgroup"
 
 // emptiedWithin bounds how long the kernel may take to let go of a machine's processes.
@@ -19,7 +19,7 @@ const emptiedWithin = 10 * time.Second
 
 // hierarchy is a tree of cgroups, as it is mounted below cgroupRoot.
 type hierarchy struct {
-	// Mount is where, Options with what: the controllers of v1, nothing for v2.
+	// Mount is a folder, Options its controllers: those of v1, none for v2.
 	Mount, Options string
 	// Own is the folder of the cgroup that this process is in.
 	Own string

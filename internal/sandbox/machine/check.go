@@ -16,7 +16,7 @@ import (
 type Host struct {
 	// Root is before every path that is looked at; "" for the real host.
 	Root string
-	// OS and UID are those of this process.
+	// OS and UID describe this process.
 	OS  string
 	UID int
 }
@@ -27,7 +27,8 @@ const (
 	capSysAdmin = 21
 )
 
-// controllers are those of cgroup v1 that kubelet and runc need; for v2 see unifiedControllers.
+// controllers lists the controllers of cgroup v1 that kubelet and runc need; for v2 see
+// unifiedControllers.
 var controllers = []string{"cpu", "cpuacct", "cpuset", "devices", "freezer", "memory", "pids"}
 
 // Check returns nil if real nodes can run here, or an error that lists everything

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// mounts are those of a host with cgroup v1 and, beside it, v2 without controllers.
+// mounts lists the mounts of a host with cgroup v1 and, beside it, v2 without controllers.
 const mounts = `24 1 0:6 / /dev rw - devtmpfs devtmpfs rw
 31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755
 32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw shared:9 - cgroup cgroup rw,cpu,cpuacct

@@ -138,7 +138,7 @@ func (i *initProcess) supervise() {
 		delete(i.running, pid)
 		time.Sleep(restartAfter)
 		if err := i.start(p); err != nil {
-			// This is what init.log on the host gets.
+			// The host has this in init.log.
 			fmt.Fprintln(os.Stderr, "the power goes off:", err)
 			os.Exit(1)
 		}

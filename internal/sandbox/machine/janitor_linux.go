@@ -93,7 +93,7 @@ func sweep(all []hierarchy) {
 	}
 }
 
-// began is when a process was started, in ticks since boot.
+// began returns the start of a process in ticks since boot.
 func began(pid int) (string, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Credentials are what a node shows, and whom it believes.
+// Credentials identify a node and the authorities that it trusts.
 type Credentials struct {
 	// Kubelet and Proxy are kubeconfigs with credentials in them.
 	Kubelet, Proxy string
@@ -13,14 +13,13 @@ type Credentials struct {
 	ClientCA string
 }
 
-// ControlAddress is that of the control machine. It is seen in the machines only, as all
-// addresses are.
+// ControlAddress belongs to the control machine. Only machines reach it, as all addresses.
 const (
 	ControlAddress = "10.89.0.1"
 	podRange       = "10.244.0.0/16"
 )
 
-// nodeAddress and podSubnet are those of the node of a number, from 1.
+// nodeAddress and podSubnet return the addresses of the node with a number, from 1.
 func nodeAddress(number int) string { return fmt.Sprintf("10.89.0.%d", 10+number) }
 func podSubnet(number int) string   { return fmt.Sprintf("10.244.%d.0/24", number) }
 

@@ -15,7 +15,7 @@ type Spec struct {
 	Pause string
 }
 
-// MaxNodes is how many nodes a rack has room for.
+// MaxNodes bounds the nodes of a rack.
 const MaxNodes = 20
 
 // Check returns nil if real nodes can run on this machine, or an error that lists
@@ -42,7 +42,7 @@ const (
 	janitorName = "ebbtide-janitor"
 )
 
-// order is what a machine is to become; its init reads it as JSON.
+// order specifies a machine; its init reads it as JSON.
 type order struct {
 	Hostname          string
 	MachineID, BootID string
@@ -58,7 +58,7 @@ type order struct {
 	Programs []program
 }
 
-// program is what a machine keeps running.
+// program is kept running by a machine.
 type program struct {
 	Name string
 	Args []string // of which the first is the path
@@ -66,8 +66,8 @@ type program struct {
 	After string
 }
 
-// programDir is where the binaries are in every machine, and plugins of the network too.
+// programDir holds the binaries in every machine, and plugins of the network too.
 const programDir = "/opt/cni/bin"
 
-// logDir is where programs of a machine log to.
+// logDir holds the logs of a machine's programs.
 const logDir = "/var/log"

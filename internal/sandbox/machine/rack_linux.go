@@ -102,7 +102,7 @@ func (r *Rack) newMachine(o order, wire func(pid int) error) (*machine, error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, err
 	}
-	// Static pods are what the administrator of a node puts here.
+	// An administrator puts static pods of the node here.
 	if err := os.MkdirAll(r.Manifests(o.Hostname), 0o755); err != nil {
 		return nil, err
 	}

@@ -16,8 +16,8 @@ import (
 // made in an ancestor of our own group that has none, or in a unit that systemd delegates to us,
 // and the processes of a machine are in a group below that of the machine.
 
-// unifiedControllers are those of cgroup v2 that kubelet and runc need, and the ones that they
-// use where they exist. Devices and the freezer are no controllers there.
+// unifiedControllers lists the controllers of cgroup v2 that kubelet and runc need, and the ones
+// that they use where they exist. Devices and the freezer are no controllers there.
 var (
 	unifiedControllers  = []string{"cpu", "cpuset", "memory", "pids"}
 	optionalControllers = []string{"hugetlb", "io"}

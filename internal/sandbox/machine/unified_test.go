@@ -13,7 +13,7 @@ import (
 // unifiedMount is the line of a host with cgroup v2 alone, as Linux 6.1 writes it.
 const unifiedMount = "29 28 0:27 / /sys/fs/cgroup rw,relatime - cgroup2 cgroup2 rw"
 
-// allControllers are those of the root on Linux 6.1.
+// allControllers lists the controllers of the root on Linux 6.1.
 const allControllers = "cpuset cpu io memory hugetlb pids rdma misc"
 
 // unifiedHost returns the files of a host with cgroup v2 alone, on which this process is in a

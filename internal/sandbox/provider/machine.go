@@ -192,7 +192,7 @@ func (m machines) stop(ctx context.Context, machine *api.SandboxMachine) error {
 	return client.IgnoreNotFound(sandbox.StopNode(ctx, workload, node.Name))
 }
 
-// leftOf is how much is left of some seconds since a time.
+// leftOf returns the rest of some seconds since a time.
 func leftOf(since *metav1.Time, seconds int32) time.Duration {
 	return time.Until(since.Add(time.Duration(seconds) * time.Second))
 }

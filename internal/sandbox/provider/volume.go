@@ -74,8 +74,7 @@ func (v volumes) detach(ctx context.Context, attachment *storagev1.VolumeAttachm
 	return reconcile.Result{}, nil
 }
 
-// detachAfter is how long a volume takes to be detached. One that is gone takes
-// no time.
+// detachAfter returns the time that a volume takes to be detached. One that is gone takes no time.
 func (v volumes) detachAfter(ctx context.Context, attachment *storagev1.VolumeAttachment) (time.Duration, error) {
 	name := attachment.Spec.Source.PersistentVolumeName
 	if name == nil {

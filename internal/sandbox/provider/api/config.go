@@ -25,8 +25,7 @@ type SandboxConfig struct {
 	// spec is the data to make.
 	// +optional
 	Spec SandboxConfigSpec `json:"spec,omitempty"`
-	// status is where it is.
-	// +optional
+	// status of the data.
 	Status SandboxConfigStatus `json:"status,omitempty"`
 }
 
@@ -41,15 +40,13 @@ type SandboxConfigList struct {
 
 // SandboxConfigSpec is the data to make.
 type SandboxConfigSpec struct {
-	// data is what the Secret holds. A simulated instance does not read it.
-	// +optional
+	// data is the content of the Secret. A simulated instance does not read it.
 	Data string `json:"data,omitempty"`
 }
 
-// SandboxConfigStatus is where the data is.
+// SandboxConfigStatus names the Secret with the data.
 type SandboxConfigStatus struct {
-	// initialization is what a Machine waits for.
-	// +optional
+	// initialization reports whether the data exists.
 	Initialization SandboxConfigInitialization `json:"initialization,omitempty"`
 
 	// dataSecretName is the Secret.
@@ -57,7 +54,7 @@ type SandboxConfigStatus struct {
 	DataSecretName string `json:"dataSecretName,omitempty"`
 }
 
-// SandboxConfigInitialization is what a Machine waits for.
+// SandboxConfigInitialization reports whether the data exists, which a Machine waits for.
 type SandboxConfigInitialization struct {
 	// dataSecretCreated is true since the Secret is there.
 	// +optional

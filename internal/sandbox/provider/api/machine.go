@@ -31,8 +31,7 @@ type SandboxMachine struct {
 	// spec is the instance to make.
 	// +optional
 	Spec SandboxMachineSpec `json:"spec,omitempty"`
-	// status is how far it has come.
-	// +optional
+	// status of the instance.
 	Status SandboxMachineStatus `json:"status,omitempty"`
 }
 
@@ -62,25 +61,19 @@ type SandboxMachineSpec struct {
 	// +listType=atomic
 	Taints []corev1.Taint `json:"taints,omitempty"`
 
-	// createSeconds is how long the instance takes to run.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
+	// createSeconds is the time until the instance runs.
 	CreateSeconds int32 `json:"createSeconds,omitempty"`
 
-	// deleteSeconds is how long the instance takes to be gone.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
+	// deleteSeconds is the time until the instance is gone.
 	DeleteSeconds int32 `json:"deleteSeconds,omitempty"`
 }
 
-// SandboxMachineStatus is how far an instance has come.
+// SandboxMachineStatus reports the progress of an instance.
 type SandboxMachineStatus struct {
-	// initialization is what a Machine waits for.
-	// +optional
+	// initialization reports whether the instance exists.
 	Initialization SandboxMachineInitialization `json:"initialization,omitempty"`
 
-	// startTime is when the creation of the instance began.
-	// +optional
+	// startTime is the start of the instance's creation.
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
 	// message says, for people, what the instance is or waits for.
@@ -88,7 +81,7 @@ type SandboxMachineStatus struct {
 	Message string `json:"message,omitempty"`
 }
 
-// SandboxMachineInitialization is what a Machine waits for.
+// SandboxMachineInitialization reports whether the instance exists, which a Machine waits for.
 type SandboxMachineInitialization struct {
 	// provisioned is true since the instance runs.
 	// +optional
