@@ -11,7 +11,7 @@ type Blocker struct {
 	// them with their message.
 	// +required
 	Type BlockerType `json:"type"`
-	// object is what blocks. Unset if it is unknown.
+	// object is the blocking object. Unset if it is unknown.
 	// +optional
 	Object BlockerObject `json:"object,omitzero"`
 	// podCount is the number of pods that it blocks on this node.

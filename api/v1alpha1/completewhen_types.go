@@ -39,7 +39,7 @@ type CompleteWhen struct {
 	// +kubebuilder:validation:MaxLength=256
 	ContainerRuntimeVersion string `json:"containerRuntimeVersion,omitempty"`
 
-	// readySeconds is how long the node must then be Ready without interruption, from 0 to 3600.
+	// readySeconds is the time that the node must then be Ready without interruption, 0 to 3600.
 	// Every change of the compared values or of the Ready condition restarts it. Defaults to 30.
 	// +optional
 	// +default=30

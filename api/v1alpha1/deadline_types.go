@@ -4,8 +4,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Deadline is the time when nodes must be empty, because they will be shut down or removed.
 type Deadline struct {
-	// time is when the nodes must be empty, such as 2026-03-01T22:00:00Z. It can be changed until
-	// the maintenance is complete.
+	// time is the time at which the nodes must be empty, such as 2026-03-01T22:00:00Z. It can be
+	// changed until the maintenance is complete.
 	// +required
 	Time metav1.Time `json:"time"`
 
@@ -16,7 +16,7 @@ type Deadline struct {
 	// +default="Wait"
 	OnDeadline DeadlineAction `json:"onDeadline,omitempty"`
 
-	// deleteBeforeSeconds is how long before time the deletions start, from 3 to 86400. Pods are
+	// deleteBeforeSeconds is the lead of the deletions before time, from 3 to 86400. Pods are
 	// deleted by rising priority, with grace periods that end at most two seconds before time.
 	// Ignored with Wait. Defaults to 60, twice the usual grace period.
 	// +optional

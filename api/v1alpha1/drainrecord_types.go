@@ -58,7 +58,7 @@ type DrainRecordSpec struct {
 	// +required
 	InPlace InPlace `json:"inPlace"`
 
-	// reason is that of the maintenance, shown in the locks. At most 1,024 characters.
+	// reason is the reason of the maintenance, shown in the locks. At most 1,024 characters.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason,omitempty"`
@@ -275,7 +275,7 @@ type RecordedPod struct {
 // GivenUpBudget is a budget that could not be locked in time.
 type GivenUpBudget struct {
 	BudgetReference `json:",inline"`
-	// action is what happens to its pods: Evict or Delete.
+	// action is the action on its pods: Evict or Delete.
 	// +required
 	Action LockTimeoutAction `json:"action"`
 	// givenUpTime is the time when it was given up.

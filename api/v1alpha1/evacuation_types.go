@@ -19,7 +19,7 @@ const (
 
 // Limits and defaults of an Evacuation (KEP-4563).
 const (
-	// DefaultProgressDeadlineSeconds is how long an evacuator may be silent.
+	// DefaultProgressDeadlineSeconds limits the silence of an evacuator.
 	DefaultProgressDeadlineSeconds = 1800
 	// ControllerEvacuatorPriority is the priority for the role "controller".
 	ControllerEvacuatorPriority = 10000
@@ -81,7 +81,7 @@ type EvacuationSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="podRef is immutable; create an Evacuation of its own for another pod"
 	PodRef LocalPodReference `json:"podRef"`
 
-	// progressDeadlineSeconds is how long an evacuator may report nothing before the next one
+	// progressDeadlineSeconds is the time without a report after which the next evacuator
 	// takes over, from 600 to 21600. Defaults to 1800. Immutable.
 	// +optional
 	// +default=1800

@@ -7,7 +7,7 @@ import (
 
 // Defaults of a Machine.
 const (
-	// DefaultNodeDeletionTimeoutSeconds is how long the deletion of a Node is retried. A cloud
+	// DefaultNodeDeletionTimeoutSeconds limits the retries of the deletion of a Node. A cloud
 	// controller manager usually deletes it as well.
 	DefaultNodeDeletionTimeoutSeconds = 10
 )
@@ -154,7 +154,7 @@ type LifecycleHook struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[!-~]*[A-Za-z][!-~]*$')",message="use at least one letter, and no spaces and no letters beyond ASCII, such as MigrateImportantApp, pre-drain or example.com/x"
 	Name string `json:"name"`
 
-	// owner is who removes the hook, for people. From 3 to 512 characters.
+	// owner is the person or component that removes the hook. From 3 to 512 characters.
 	// +required
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=512
@@ -163,21 +163,21 @@ type LifecycleHook struct {
 
 // MachineDeletionSpec configures the deletion of a Machine.
 type MachineDeletionSpec struct {
-	// nodeDrainTimeoutSeconds is how long the drain of the Node may take; the remaining pods are
+	// nodeDrainTimeoutSeconds is the time limit of the drain of the Node. The remaining pods are
 	// then deleted with the Machine. If unset or 0, there is no limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	NodeDrainTimeoutSeconds *int32 `json:"nodeDrainTimeoutSeconds,omitempty"`
 
-	// nodeVolumeDetachTimeoutSeconds is how long volumes may take to detach. If unset or 0, there
-	// is no limit.
+	// nodeVolumeDetachTimeoutSeconds is the time limit for volumes to detach. If unset or 0,
+	// there is no limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	NodeVolumeDetachTimeoutSeconds *int32 `json:"nodeVolumeDetachTimeoutSeconds,omitempty"`
 
-	// nodeDeletionTimeoutSeconds is how long the deletion of the Node is retried. 0 means no
+	// nodeDeletionTimeoutSeconds is the time limit for the deletion of the Node. 0 means no
 	// limit. Defaults to 10.
 	// +optional
 	// +default=10
@@ -217,7 +217,7 @@ type MachineStatus struct {
 	// +optional
 	Deletion *MachineDeletionStatus `json:"deletion,omitempty"`
 
-	// conditions are those of the Machine and of the owners of hooks.
+	// conditions are set by Ebbtide and by the owners of hooks.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

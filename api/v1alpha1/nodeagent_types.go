@@ -170,7 +170,7 @@ const (
 	ShutdownCancelled NodeShutdownPhase = "Cancelled"
 )
 
-// NodeShutdownMode is what the agent does about a shutdown.
+// NodeShutdownMode selects the reaction of the agent to a shutdown.
 //
 // +kubebuilder:validation:Enum=Drain;Report;Off
 // +kubebuilder:validation:MaxLength=8
@@ -201,10 +201,10 @@ type NodeShutdown struct {
 	// deadlineTime is the time when the node goes down, drained or not.
 	// +optional
 	DeadlineTime *metav1.Time `json:"deadlineTime,omitempty"`
-	// delaySeconds is how long systemd-logind delays a shutdown.
+	// delaySeconds is the delay of a shutdown by systemd-logind.
 	// +optional
 	DelaySeconds int32 `json:"delaySeconds,omitempty"`
-	// mode is what the agent does about it.
+	// mode is the reaction of the agent.
 	// +required
 	Mode NodeShutdownMode `json:"mode"`
 }
@@ -212,7 +212,7 @@ type NodeShutdown struct {
 // Conditions of a NodeAgent.
 const (
 	// ConditionStaticPodsManageable says whether the agent can stop static pods. If it is False,
-	// the reason is that of the folder, or NotStarted; each pod has its own.
+	// the reason is NotStarted or the fault of the folder; each pod has a reason of its own.
 	ConditionStaticPodsManageable = "StaticPodsManageable"
 	// ConditionShutdownManageable says whether the agent can have the node drained before it shuts
 	// down.

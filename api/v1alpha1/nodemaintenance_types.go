@@ -87,8 +87,8 @@ type NodeMaintenanceSpec struct {
 	// +required
 	NodeSelector *corev1.NodeSelector `json:"nodeSelector"`
 
-	// stage is how far the maintenance may go. It only moves forward, in the order Idle, Cordon,
-	// Drain, Complete. Defaults to Idle.
+	// stage is the last stage that the maintenance may reach. It only moves forward, in the order
+	// Idle, Cordon, Drain, Complete. Defaults to Idle.
 	// +optional
 	// +default="Idle"
 	// +kubebuilder:validation:XValidation:rule="{'Idle':0,'Cordon':1,'Drain':2,'Complete':3}[self] >= {'Idle':0,'Cordon':1,'Drain':2,'Complete':3}[oldSelf]",messageExpression="'stage cannot go back from ' + oldSelf + ' to ' + self + '; it only moves forward along Idle, Cordon, Drain, Complete: create another NodeMaintenance instead'"
@@ -147,7 +147,7 @@ type NodeMaintenanceSpec struct {
 
 // InPlace says how pods stay on a node that returns (skip-drain-on-upgrade).
 type InPlace struct {
-	// expectedDowntimeSeconds is how long a node is away, from 1 to 3600. A pod stays only if it
+	// expectedDowntimeSeconds is the time that a node is away, from 1 to 3600. A pod stays only if it
 	// tolerates the taints node.kubernetes.io/unreachable and node.kubernetes.io/not-ready with
 	// effect NoExecute for this long. Other pods leave.
 	// +required
@@ -155,7 +155,7 @@ type InPlace struct {
 	// +kubebuilder:validation:Maximum=3600
 	ExpectedDowntimeSeconds int32 `json:"expectedDowntimeSeconds"`
 
-	// lockTimeoutSeconds is how long a node waits for the locks of its budgets before
+	// lockTimeoutSeconds is the time that a node waits for the locks of its budgets before
 	// onLockTimeout applies, from 1 to 86400. Time while only other drains hold the locks does
 	// not count. Defaults to 300.
 	// +optional

@@ -12,8 +12,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
-// maxAgentWords is how many bytes of what an agent says are repeated. An agent is a
-// program on a node, and what it says is what somebody with power over the node says.
+// maxAgentWords limits the bytes of an agent's text that are repeated, because a compromised node
+// controls that text.
 const maxAgentWords = 300
 
 // Agent is an agent of a node that does not answer.
@@ -24,7 +24,7 @@ type Agent struct {
 	Since time.Time
 	// Dir is the folder of manifests, as the agent has named it.
 	Dir string
-	// Held is how many static pods it keeps away.
+	// Held counts the static pods that the agent keeps away.
 	Held int
 }
 

@@ -17,7 +17,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/drainrule"
 )
 
-// Facts is what is known of one pod that has to leave.
+// Facts holds what is known of one pod that has to leave.
 type Facts struct {
 	// Now is the time of the pass.
 	Now time.Time
@@ -35,8 +35,7 @@ type Facts struct {
 	Request  *lifecyclev1alpha1.EvictionRequest
 	Eviction *lifecyclev1alpha1.Eviction
 	// Waits is the reason why the pod waits to be asked by an EvictionRequest; empty if it does not.
-	Waits string
-	// Treatment is how the drain treats the pod.
+	Waits     string
 	Treatment drainrule.Treatment
 	// Budgets are the PodDisruptionBudgets of the pod's namespace.
 	Budgets budget.Compiled

@@ -94,7 +94,7 @@ func guiltyBudget(f *Facts) (name string, guilty *policyv1.PodDisruptionBudget) 
 	return name, nil
 }
 
-// maxNames is how many of the budgets of a pod are named.
+// maxNames limits the budgets of a pod that are named.
 const maxNames = 10
 
 func refusedForBudgets(f *Facts, answer string) v1alpha1.Blocker {

@@ -14,7 +14,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
-// maxReport is how many bytes are repeated of what a responder says.
+// maxReport limits the bytes of a responder's report that are repeated.
 const maxReport = 300
 
 // failedRequest explains a pod whose EvictionRequest has failed. Nobody tries again by

@@ -9,7 +9,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// MaxBlockers is how many blockers one node shows.
+// MaxBlockers limits the blockers that one node shows.
 const MaxBlockers = 10
 
 // Sum merges the blockers of many pods: one for each type and object, with all

@@ -13,14 +13,14 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
-// maxWords is how many bytes of an API server's words are repeated.
+// maxWords limits the bytes of an API server's message that are repeated.
 const maxWords = 800
 
 // Refusal is a write of ours that the API server refuses.
 type Refusal struct {
 	// Since is the time at which it was first refused, Again when it is tried again.
 	Since, Again time.Time
-	// Message is what the API server said.
+	// Message holds the API server's answer.
 	Message string
 }
 

@@ -22,7 +22,8 @@ type Snapshot struct {
 	ClockSkewed bool
 	// Machine is the Machine; nil if it is gone.
 	Machine *Machine
-	// Around is what it is in; nil if there is none. AroundUnread is why that is not known.
+	// Around holds its Cluster or set; nil if there is none. AroundUnread says why that is not
+	// known.
 	Around       *Around
 	AroundUnread string
 	// Node is the node of this cluster with the name of the Machine's; nil if there is none.
@@ -32,18 +33,17 @@ type Snapshot struct {
 	Maintenance *v1alpha1.NodeMaintenance
 	// Held is the node of this cluster with the name that Maintenance is for; nil if there is
 	// none.
-	Held *corev1.Node
-	// Instance is what is known of the object that stands for the instance.
+	Held     *corev1.Node
 	Instance Instance
 	// Ruled is true if MachineDrainRules are meant for the Machine. They say how pods leave
 	// Machines, not maintenances.
 	Ruled bool
-	// Remote is how the drain goes that is no maintenance; nil if it has not begun.
+	// Remote holds the state of a drain without a maintenance; nil if it has not begun.
 	Remote *Remote
 }
 
-// Instance is what is known of the object that stands for the instance of a Machine; the zero
-// value is one that is there.
+// Instance describes the object that represents the instance of a Machine. The zero value is an
+// object that exists.
 type Instance struct {
 	// Gone is true if there is none any more, Deleting if it is being deleted.
 	Gone, Deleting bool
@@ -51,7 +51,7 @@ type Instance struct {
 	Unread string
 }
 
-// Remote is how a drain in another cluster goes.
+// Remote holds the state of a drain in another cluster.
 type Remote struct {
 	// Problem is the reason why nothing is known of it; empty if it is.
 	Problem string
@@ -64,7 +64,7 @@ type Remote struct {
 	Failed bool
 }
 
-// Step is what is done to a Machine's hook.
+// Step names an action on the hook of a Machine.
 type Step int
 
 // What is done to a hook.
@@ -81,7 +81,7 @@ const (
 	Finish
 )
 
-// Decision is what is done.
+// Decision holds the actions for one Machine.
 type Decision struct {
 	// Create is to be created; nil if nothing is.
 	Create *v1alpha1.NodeMaintenance
@@ -95,7 +95,7 @@ type Decision struct {
 	// be drained, so that it is drained by the Cluster's kubeconfig; without it whoever is
 	// drained so for this Machine is left alone.
 	Remote bool
-	// Said is what people are told, once, when it is done; nil is nothing.
+	// Said is published once, after the action; nil publishes nothing.
 	Said *event.Event
 	// Condition is to be on the Machine; nil if that is so, or nothing is said there.
 	Condition *metav1.Condition
@@ -370,10 +370,10 @@ func (s Snapshot) say(d Decision, as func(corev1.ObjectReference, string) event.
 }
 
 const (
-	// maxHooks is how many hooks of others are named, maxWords how many bytes of each.
+	// maxHooks limits the foreign hooks that are named, maxWords the bytes of each.
 	maxHooks, maxWords = 5, 100
-	// maxProblem is how many bytes of a problem are shown, maxUnread of one that holds up
-	// nothing.
+	// maxProblem limits the bytes of a problem that are shown, maxUnread those of a problem that
+	// blocks nothing.
 	maxProblem, maxUnread = 600, 300
 )
 

@@ -40,11 +40,11 @@ const (
 // Hook is one of another client.
 type Hook struct{ Name, Owner string }
 
-// Machine is what is read of a Machine of another controller.
+// Machine holds the fields that are read of a Machine of another controller.
 type Machine struct {
 	// Ref is for events.
 	Ref corev1.ObjectReference
-	// Bridge is whose it is.
+	// Bridge names the project that owns it.
 	Bridge Name
 	// Around is the name of its Cluster, or of its MachineSet; empty if it has none.
 	Around string
@@ -71,7 +71,7 @@ type Machine struct {
 	WaitsSince time.Time
 	// DrainStart is the time at which its drain began; zero if it has not, and for OpenShift.
 	DrainStart time.Time
-	// DrainTimeout is for how long it may be drained; 0 is forever.
+	// DrainTimeout limits its drain; 0 is forever.
 	DrainTimeout time.Duration
 	// Paused is true if it is to be left alone.
 	Paused bool

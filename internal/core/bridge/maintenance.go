@@ -16,7 +16,7 @@ import (
 const (
 	// longestName is the longest name of an object.
 	longestName = 253
-	// hashLength is how many digits of a hash end a name that would be longer.
+	// hashLength counts the digits of the hash that ends a shortened name.
 	hashLength = 32
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Name is that of a controller which owns machines or nodes, and for which Ebbtide drains.
+// Name identifies a controller that owns machines or nodes, and for which Ebbtide drains.
 type Name string
 
 // What can be bridged.

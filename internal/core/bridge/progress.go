@@ -2,7 +2,7 @@ package bridge
 
 import "ebbtide.dev/ebbtide/api/v1alpha1"
 
-// Progress is what a decision reads of a NodeMaintenance. Two that are equal lead to the
+// Progress holds the fields of a NodeMaintenance that a decision reads. Equal values lead to the
 // same decision, however many pods have left in between.
 type Progress struct {
 	bridge                Name

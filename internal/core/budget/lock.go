@@ -175,8 +175,8 @@ func brief(text string) string {
 // holderPrefix begins the holder of every lock that a drain takes.
 const holderPrefix = "nodemaintenance/"
 
-// drainPrefix is how Write begins for such a holder. The policy ebbtide-drain-locks
-// has the same words.
+// drainPrefix starts the annotation that Write makes for such a holder. The policy
+// ebbtide-drain-locks contains the same text.
 const drainPrefix = `{"holder":"` + holderPrefix
 
 // Holder returns the holder of a lock for the pods that stay on a node.

@@ -22,7 +22,7 @@ type Facts struct {
 	// Record is nil if the node has none.
 	Record *v1alpha1.DrainRecord
 	Pods   []*corev1.Pod
-	// Budgets are those of the namespaces of the pods that stay.
+	// Budgets holds those of the namespaces of the pods that stay.
 	Budgets []*policyv1.PodDisruptionBudget
 	Longest time.Duration
 }

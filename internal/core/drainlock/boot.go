@@ -19,7 +19,8 @@ import (
 const (
 	// maxBoots caps the recorded reboots; no maintenance expects more.
 	maxBoots = 10
-	// reportSettle is how long a kubelet may take to report every pod after it reported a boot.
+	// reportSettle limits the time that a kubelet takes to report every pod after it reported a
+	// boot.
 	reportSettle = 2 * time.Minute
 	maxBootID    = 128
 )

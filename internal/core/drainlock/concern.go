@@ -10,8 +10,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/budget"
 )
 
-// Settle is how long evictions may still land that were admitted before a lock was taken: the
-// timeout of the webhook.
+// Settle limits how long an eviction may still land that was admitted before a lock was taken. It
+// is the timeout of the webhook.
 const Settle = 2 * time.Second
 
 // Asks reports whether the record asks for the lock of the budget, holds it or has given it up.

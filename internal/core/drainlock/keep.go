@@ -27,8 +27,8 @@ type Keeping struct {
 }
 
 // Keep decides whether the lock of a budget is removed. Of is the node that the lock names if it
-// has a record or a promise, and empty otherwise: locks of such a node are left to it. Now and
-// longest are those of budget.LockOf.
+// has a record or a promise, and empty otherwise: locks of such a node are left to it. See
+// budget.LockOf for now and longest.
 func Keep(b *policyv1.PodDisruptionBudget, of string, now time.Time, longest time.Duration) Keeping {
 	if _, present := b.Annotations[v1alpha1.LockAnnotation]; !present {
 		return Keeping{}

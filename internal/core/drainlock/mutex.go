@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// mutexDuration is how long the mutex is held unless it is renewed.
+	// mutexDuration limits how long the mutex is held without a renewal.
 	mutexDuration = time.Minute
 	clockSkew     = 2 * time.Minute
 )

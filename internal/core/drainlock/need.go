@@ -31,7 +31,7 @@ type Need struct {
 	Staying []*corev1.Pod
 	// Leaving are the pods that must leave and are still on the node.
 	Leaving []*corev1.Pod
-	// Budgets are those of the namespaces of these pods.
+	// Budgets holds those of the namespaces of these pods.
 	Budgets []*policyv1.PodDisruptionBudget
 }
 

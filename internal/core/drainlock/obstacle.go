@@ -26,7 +26,7 @@ type obstacle struct {
 	away bool
 	// refused is true if the budget cannot be written.
 	refused bool
-	// ends is when the obstacle ends; zero if unknown.
+	// ends is the time of its end; zero if unknown.
 	ends time.Time
 }
 

@@ -58,7 +58,7 @@ type Decision struct {
 	Step   Step
 	// Events become true with the status, those of the step with the step.
 	Events []event.Event
-	// RequeueAfter is when time alone changes the decision; 0 is never.
+	// RequeueAfter is the delay until time alone changes the decision; 0 is never.
 	RequeueAfter time.Duration
 }
 

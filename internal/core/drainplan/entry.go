@@ -17,7 +17,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// order is that in which the pod types leave a node.
+// order lists the pod types as they leave a node.
 var order = [...]v1alpha1.PodType{v1alpha1.PodTypeDefault, v1alpha1.PodTypeDaemonSet, v1alpha1.PodTypeStatic}
 
 // Depth returns the place of a pod type in the order in which types leave a node; false for an

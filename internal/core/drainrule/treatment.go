@@ -11,7 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// Treatment is how a drain treats a pod.
+// Treatment describes how a drain handles a pod.
 type Treatment struct {
 	// Behavior is only valid without a Cause.
 	Behavior v1alpha1.DrainBehavior
@@ -20,7 +20,7 @@ type Treatment struct {
 	Order int32
 	// Reason names what decided, such as "MachineDrainRule portworx". It is empty for the default.
 	Reason string
-	// Cause is why the treatment is unknown, with a suggestion. The pod then waits.
+	// Cause says why the treatment is unknown, with a suggestion. The pod then waits.
 	Cause string
 	// Object is the rule that decided, or the object of the Cause.
 	Object v1alpha1.BlockerObject

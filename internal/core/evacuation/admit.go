@@ -33,14 +33,14 @@ type Call struct {
 	// NodeGoes is true if the caller empties the node for its Machine, which goes for
 	// good: what the drain of the node has locked does not bar its own pods then.
 	NodeGoes bool
-	// Responding is who moves the pod for an EvictionRequest, and As the responder that the
-	// caller says to be; empty if it says nothing of the kind.
+	// Responding names the responder that moves the pod for an EvictionRequest. As names the
+	// responder that the caller claims to be; empty if it claims nothing.
 	Responding Responding
 	As         string
 }
 
-// CallerPatience is for how long after a call of the eviction API by name the next
-// one by the same caller is about the same pod. Drainers call more often.
+// CallerPatience limits the time between two calls of the eviction API by name from one caller that
+// are about the same pod. Drainers call more often.
 const CallerPatience = 30 * time.Second
 
 // PodVersion is which of the pods that bear a name one after the other is meant,
@@ -55,8 +55,8 @@ func (v PodVersion) Of(pod *corev1.Pod) bool {
 	return (v.UID == "" || v.UID == pod.UID) && (v.ResourceVersion == "" || v.ResourceVersion == pod.ResourceVersion)
 }
 
-// Verdict is what a call of the eviction API is answered, and what it leaves
-// behind: who is told to wait has an Evacuation that asks in its name.
+// Verdict holds the answer to a call of the eviction API. A caller that has to wait leaves an
+// Evacuation in its name behind.
 type Verdict struct {
 	// Admitted is true if the call may reach the pod.
 	Admitted bool

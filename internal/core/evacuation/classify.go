@@ -13,7 +13,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/budget"
 )
 
-// Result is what became of a request to evict.
+// Result names the outcome of a request to evict.
 type Result string
 
 const (
@@ -42,7 +42,7 @@ const (
 type Outcome struct {
 	// Result is the kind of the answer.
 	Result Result
-	// Type is what the pod is blocked by, empty for Evicted and Gone.
+	// Type names the blocker of the pod, empty for Evicted and Gone.
 	Type v1alpha1.BlockerType
 	// Budget is the name of the PodDisruptionBudget that refused, if it was named.
 	Budget string

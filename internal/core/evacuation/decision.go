@@ -24,13 +24,13 @@ type Snapshot struct {
 	// Pod is the pod that bears the name in podRef, whatever its UID; nil if it
 	// is known that there is none.
 	Pod *corev1.Pod
-	// Evacuators are those that are registered for the pod now.
+	// Evacuators holds those that are registered for the pod now.
 	Evacuators []v1alpha1.Evacuator
 	// Problems are the registrations that are left out, and why.
 	Problems []podclass.Problem
 }
 
-// State is where an evacuation stands.
+// State names the stage of an evacuation.
 type State string
 
 const (
@@ -56,11 +56,10 @@ const (
 	StateUnevictable State = "unevictable"
 )
 
-// Decision is what happens next. The shell carries it out in this order: it
-// records Evacuators and returns, records Status, then acts: DropFinalizers,
-// Delete, Evict. Events become true with the last of these.
+// Decision holds the next steps. The shell carries them out in this order: it records Evacuators
+// and returns, records Status, then acts: DropFinalizers, Delete, Evict. Events become true with
+// the last of these.
 type Decision struct {
-	// State is where the evacuation stands.
 	State State
 	// Message says why, for people.
 	Message string

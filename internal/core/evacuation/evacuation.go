@@ -16,8 +16,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// maxPodNameInName is how many characters of the pod's name are in the name of
-// its Evacuation.
+// maxPodNameInName limits the characters of the pod's name in the name of its Evacuation.
 const maxPodNameInName = 150
 
 // Name returns the name of the Evacuation of a pod.

@@ -18,7 +18,7 @@ const maxCause = 1024
 // Cause is the Eviction of lifecycle.k8s.io, and its active responder, for which an Evacuation is
 // requested.
 type Cause struct {
-	// Name and UID are those of the Eviction, which is in the same namespace.
+	// Name and UID identify the Eviction, which is in the same namespace.
 	Name string    `json:"name"`
 	UID  types.UID `json:"uid"`
 	// Responder requests the Evacuation.

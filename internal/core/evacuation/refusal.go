@@ -14,25 +14,24 @@ import (
 )
 
 const (
-	// MessageInterval is how often a refusal of the same kind is written at most while
-	// its words change.
+	// MessageInterval is the least time between two writes of a refusal of the same kind whose
+	// message changes.
 	MessageInterval = 30 * time.Second
-	// CountInterval is how often it is written while nothing but its count changes.
+	// CountInterval is the least time between two writes of a refusal if only its count changes.
 	CountInterval = 5 * time.Minute
 	// LongestPause is the longest pause after a refused eviction, unless
 	// a lock forbids it.
 	LongestPause = time.Minute
 )
 
-// maxMessage is what the API allows for messages, less room for an ellipsis and
-// for when it is tried again.
+// maxMessage limits messages to the bytes that the API allows, less an ellipsis and the time of the
+// next attempt.
 const maxMessage = 32_000
 
-// Refusal is what was answered to an eviction, and how often since it was last
-// written.
+// Refusal holds the answer to an eviction, and its count since the last write.
 type Refusal struct {
 	Outcome
-	// Times is how many refusals the counter lacks.
+	// Times counts the refusals that the counter lacks.
 	Times int32
 }
 

@@ -6,7 +6,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
-// maxSaid is how much callers are told of what a responder says.
+// maxSaid limits the bytes of a responder's report that callers see.
 const maxSaid = 300
 
 // Responding is the responder of a pod that somebody has asked to move it, by an Eviction of
@@ -15,7 +15,7 @@ const maxSaid = 300
 type Responding struct {
 	// Eviction and Responder are their names.
 	Eviction, Responder string
-	// Says is what the responder has written last.
+	// Says holds the last report of the responder.
 	Says string
 	// Unknown is the reason why it is not known whether there is one, in a phrase; empty if it is.
 	Unknown string

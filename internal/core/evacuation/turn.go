@@ -14,8 +14,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/event"
 )
 
-// MaxClockSkew is how far in the future a report of progress may lie and still
-// be believed.
+// MaxClockSkew limits how far in the future an accepted report of progress may lie.
 const MaxClockSkew = time.Minute
 
 // takeTurn decides whose turn it is: the active evacuator's, the next one's, or
@@ -104,7 +103,7 @@ func silence(status *v1alpha1.EvacuationStatus) string {
 		status.ActiveEvacuatorClass, status.EvacuationProgressTimestamp.UTC().Format(time.RFC3339))
 }
 
-// Lenience is for how long Ebbtide's own evacuators may be silent after it has begun to act.
+// Lenience limits how long Ebbtide's own evacuators may be silent after it has begun to act.
 const Lenience = 3 * time.Minute
 
 // deadline returns when a turn ends in which nothing is reported any more.

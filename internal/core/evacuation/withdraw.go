@@ -11,8 +11,7 @@ import (
 )
 
 const (
-	// AttemptInterval is how often calls of the eviction API for one pod are noted
-	// at most.
+	// AttemptInterval is the least time between two recorded calls of the eviction API for one pod.
 	AttemptInterval = 30 * time.Second
 	// attemptPatience is the time for which after the last call its request stands: five
 	// minutes, and as long as the last calls may have gone without a note.

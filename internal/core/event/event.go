@@ -15,7 +15,7 @@ type Event struct {
 	Type string
 	// Reason is a constant of the API.
 	Reason string
-	// Action is what Ebbtide was doing, a CamelCase verb.
+	// Action names the action of Ebbtide, a CamelCase verb.
 	Action string
 	// Message describes what happened, with the names involved.
 	Message string

@@ -19,8 +19,7 @@ var (
 	MachineNodeLeft              = warning(v1alpha1.EventNodeLeft, "").onMachine
 )
 
-// MachineHeldUp warns of what holds a Machine up that does not pass by itself.
-// The reason is that of the condition.
+// MachineHeldUp warns that a Machine waits for help, with the reason of its condition.
 func MachineHeldUp(m *v1alpha1.Machine, reason, message string) Event {
 	return warning(reason, "").onMachine(m, message)
 }

@@ -169,7 +169,7 @@ type LatePod struct {
 	// Maintenance is the name of the NodeMaintenance, Deadline when the pod had to be gone.
 	Maintenance string
 	Deadline    time.Time
-	// GracePeriodSeconds is what it has left to end.
+	// GracePeriodSeconds is its remaining grace period.
 	GracePeriodSeconds int64
 }
 

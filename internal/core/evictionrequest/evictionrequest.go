@@ -1,8 +1,7 @@
-// Package evictionrequest decides for the evictionrequest-controller of lifecycle.k8s.io what
-// becomes of EvictionRequests and Evictions, what its default responder does, and whether
-// Ebbtide is that controller (KEP-4563, Kubernetes 1.37). At most one responder is active: the
-// one of highest priority that has not been active yet, until it reports or is silent for 20
-// minutes. A final condition never changes.
+// Package evictionrequest decides for the evictionrequest-controller of lifecycle.k8s.io
+// (KEP-4563, Kubernetes 1.37), for its default responder, and whether Ebbtide takes that role. At
+// most one responder is active: the one of highest priority that has not been active yet, until
+// it reports or is silent for 20 minutes. A final condition never changes.
 package evictionrequest
 
 import (
@@ -28,7 +27,7 @@ const (
 	// Grace is the time to report after the pod is gone.
 	Grace = 5 * time.Second
 
-	// defaultPriority is that of DefaultEvictor, maxResponders the API's limit for a pod.
+	// defaultPriority ranks DefaultEvictor. maxResponders limits those of a pod, as in the API.
 	defaultPriority, maxResponders = 100, 10
 	// maxRequesters limits the requesters and owners of an Eviction.
 	maxRequesters = 100
@@ -67,9 +66,10 @@ type Snapshot struct {
 	Evictions []*lifecyclev1alpha1.Eviction
 	// Strangers are Evictions of other pods that use up names of these.
 	Strangers []*lifecyclev1alpha1.Eviction
-	// Acting is for how long Ebbtide has been the controller: before, its own responders were silent.
+	// Acting is the time since Ebbtide became the controller. Before that, its own responders were
+	// silent.
 	Acting time.Duration
-	// Ended is for how long targets are known to be gone or to have ended.
+	// Ended holds the time since targets are known to be gone or to have ended.
 	Ended map[types.UID]time.Duration
 }
 

@@ -9,8 +9,8 @@ import (
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 )
 
-// tolerance is for how long a silent responder still blocks others after its deadline: the
-// controller may activate the next one meanwhile.
+// tolerance extends how long a silent responder blocks others after its deadline: the controller
+// may activate the next one meanwhile.
 const tolerance = time.Minute
 
 // Holder is the responder for which all other drainers of a pod wait.

@@ -24,7 +24,7 @@ const (
 	longestFinish = (10*365 - 1) * 24 * time.Hour
 )
 
-// progress is what a responder reports while it is active.
+// progress holds the report of an active responder.
 type progress struct {
 	message string
 	// finish is the expected end; nil if it is not known.

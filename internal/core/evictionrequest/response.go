@@ -52,9 +52,9 @@ type ResponseSnapshot struct {
 	ClockSkewed bool
 	// Fresh is for how much longer Ebbtide's own evacuators may be silent.
 	Fresh time.Duration
-	// Evacuation is that of the pod; nil if there is none.
+	// Evacuation belongs to the pod; nil if there is none.
 	Evacuation *v1alpha1.Evacuation
-	// Evacuators are those that are registered for the pod.
+	// Evacuators lists those that are registered for the pod.
 	Evacuators []v1alpha1.Evacuator
 	// Unable is the reason why the pod cannot be replaced, a sentence; empty if it can.
 	Unable string

@@ -17,7 +17,7 @@ const (
 	// LeaseDuration is the time after which an unrenewed Lease has expired.
 	LeaseDuration = 40 * time.Second
 
-	// ForeignFor is for how long after its last write another controller is considered active.
+	// ForeignFor limits how long another controller counts as active after its last write.
 	ForeignFor = time.Hour
 )
 

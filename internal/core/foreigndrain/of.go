@@ -18,15 +18,15 @@ import (
 
 // Drain is another client who empties a node.
 type Drain struct {
-	// By is who does, for people, such as Karpenter.
+	// By names the drainer, such as Karpenter.
 	By string
-	// Sign is what shows it.
+	// Sign names the taint, label or annotation that shows the drain.
 	Sign string
-	// Since is since when; zero if nobody says so.
+	// Since is the time of its start; zero if unknown.
 	Since time.Time
 	// Removes is true if the node is removed when it is empty.
 	Removes bool
-	// help is what is to be done where it is not true any more.
+	// help suggests what to do if the sign is stale.
 	help string
 }
 
@@ -35,7 +35,7 @@ const (
 	karpenter  = "Karpenter"
 	// kubectlReasons begins the reasons that kubectl drain reports (KEP-5683).
 	kubectlReasons = "KubectlDrain"
-	// maxReason and maxWords are how many bytes of what others have written are shown.
+	// maxReason and maxWords limit the bytes of foreign text that are shown.
 	maxReason, maxWords = 100, 300
 	// latest is the last second that a time in an object can have.
 	latest = 253402300799
@@ -70,7 +70,7 @@ func ofAutoscaler(node *corev1.Node) (Drain, bool) {
 		return Drain{}, false
 	}
 	d := Drain{By: autoscaler, Sign: "taint " + v1alpha1.ToBeDeletedTaint, Removes: true, help: untaint(autoscaler, node, found)}
-	// Its value is when that began. Others may have written anything.
+	// Its value is the time of the start. Others may have written anything.
 	if seconds, err := strconv.ParseInt(found.Value, 10, 64); err == nil && seconds > 0 && seconds <= latest {
 		d.Since = time.Unix(seconds, 0)
 	}

@@ -27,7 +27,7 @@ type Index[T comparable] struct {
 type entry[T comparable] struct {
 	item  T
 	place uint64
-	// under is where it is filed.
+	// under lists the pairs of its entries.
 	under []Pair
 }
 

@@ -78,7 +78,7 @@ type Decision struct {
 	DeleteInfrastructure, DeleteBootstrap bool
 	// DeleteNode is deleted by UID.
 	DeleteNode *corev1.Node
-	// RequeueAfter is when time alone would change the decision; 0 is never.
+	// RequeueAfter is the delay until time alone changes the decision; 0 is never.
 	RequeueAfter time.Duration
 	Events       []event.Event
 }

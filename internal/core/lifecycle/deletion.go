@@ -47,7 +47,7 @@ type verdict struct {
 	failed bool
 	// act is done while the step waits; optional.
 	act func(*Decision)
-	// wake is when time alone would change the verdict, apart from the limit; 0 is never.
+	// wake is the delay until time alone changes the verdict, apart from the limit; 0 is never.
 	wake time.Duration
 }
 

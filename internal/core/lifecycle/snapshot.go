@@ -15,7 +15,7 @@ import (
 // Reading is an object, or the reason why it could not be read. With neither it does not exist.
 type Reading[T any] struct {
 	Object *T
-	// Problem is why nothing could be read. Nothing is concluded from it.
+	// Problem says why nothing could be read. Nothing is concluded from it.
 	Problem string
 }
 
@@ -56,8 +56,8 @@ type Snapshot struct {
 	ControlPlane   *Reading[External]
 	Infrastructure Reading[External]
 	Bootstrap      *Reading[External]
-	// Nodes are those with the providerID and the one named in status.nodeRef; only that one if it
-	// has the providerID.
+	// Nodes holds those with the providerID and the one named in status.nodeRef; only that one if
+	// it has the providerID.
 	Nodes        []*corev1.Node
 	NodesProblem string
 	// NodesUnneeded is true if Nodes were not read because the Machine has one, which is assumed to

@@ -101,7 +101,7 @@ type outcome struct {
 	withdrawals      []*v1alpha1.Evacuation
 	withdrawRequests []RequestWithdrawal
 	forbidden        []string
-	// wakeTime is when time alone changes the outcome; zero is never.
+	// wakeTime is the time at which time alone changes the outcome; zero is never.
 	wakeTime time.Time
 	// obstacles caches those of maintenances that wait for all pods.
 	obstacles map[concern]obstacles

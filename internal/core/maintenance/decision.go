@@ -22,8 +22,8 @@ type Decision struct {
 	Nodes []NodeDecision
 	// Blocked counts the blocked pods by node and type of blocker, each pod once.
 	Blocked map[string]map[v1alpha1.BlockerType]int32
-	// RequeueAfter is when time alone would change the decision, or a refused write is retried;
-	// 0 is never.
+	// RequeueAfter is the delay until time alone changes the decision, or a refused write is
+	// retried; 0 is never.
 	RequeueAfter time.Duration
 }
 

@@ -12,7 +12,7 @@ type NodeVerdict struct {
 	Name string
 	// Read is true if the pods of the node are known.
 	Read bool
-	// Pods are those that have not finished, in no order.
+	// Pods holds those that have not finished, in no order.
 	Pods               []PodVerdict
 	Targets            []v1alpha1.DrainPlanEntry
 	Blockers, Retained []v1alpha1.Blocker

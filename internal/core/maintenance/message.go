@@ -18,7 +18,7 @@ const namedNodes = 3
 type Explanation struct {
 	State   v1alpha1.NodeState
 	Message string
-	// AwaitedNodes are those whose pods have to leave first; at most three.
+	// AwaitedNodes lists up to three nodes whose pods have to leave first.
 	AwaitedNodes []v1alpha1.NodeReference
 }
 

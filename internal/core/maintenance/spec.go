@@ -23,7 +23,7 @@ type maintenance struct {
 	stage  v1alpha1.NodeMaintenanceStage
 	// starts is true if this decision starts the stage.
 	starts bool
-	// began is when the Drain stage was recorded; zero if it was not yet.
+	// began is the recorded start of the Drain stage; zero if there is none yet.
 	began    time.Time
 	finished bool
 	// invalid is the error in the spec.
@@ -31,7 +31,7 @@ type maintenance struct {
 
 	selector *NodeSelector
 	plan     drainplan.Plan
-	// depth is that of the deepest pods that have to leave.
+	// depth ranks the deepest pods that have to leave.
 	depth int
 	// inPlace is nil if all pods leave.
 	inPlace  *v1alpha1.InPlace

@@ -32,7 +32,7 @@ type targetedNode struct {
 	covered []bool
 	// progress is by drain.
 	progress []plan.Progress
-	// order is that of the pods that leave now, later the next one; noOrder if there is none.
+	// order ranks the pods that leave now, later the next ones; noOrder if there are none.
 	order, later int64
 }
 

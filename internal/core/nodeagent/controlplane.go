@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// serverSilence is how long another API server may go without renewing its Lease.
+	// serverSilence limits how long another API server may go without renewing its Lease.
 	serverSilence = time.Minute
 	members       = 3
 )
@@ -26,13 +26,12 @@ var components = []string{"kube-scheduler", "kube-controller-manager", "kube-api
 
 const etcd = "etcd"
 
-// ControlPlane is what is known of the control plane, and what may be done to its part on this
-// node.
+// ControlPlane describes the control plane, and the allowed changes to its part on this node.
 type ControlPlane struct {
 	Terminate bool
 	// Host is true if the agent runs outside of a pod and therefore starts without an API server.
 	Host bool
-	// Hostname is that of the host, Address that of the API server that the agent uses.
+	// Hostname names the host, Address the API server that the agent uses.
 	Hostname, Address string
 	Known             bool
 	Servers           []APIServer
@@ -40,7 +39,7 @@ type ControlPlane struct {
 	Etcd []*corev1.Pod
 	// Claim is the node that alone may take its part down, if any.
 	Claim string
-	// RestoreAfter is how long no API server may respond before the parts are restored; 0 is
+	// RestoreAfter limits how long no API server may respond before the parts are restored; 0 is
 	// forever.
 	RestoreAfter time.Duration
 	Signs        Signs
@@ -51,7 +50,7 @@ type APIServer struct {
 	Host string
 	// Renewed is the renew time by the clock of that host.
 	Renewed time.Time
-	// Seen is when the agent last saw the Lease change; zero is never.
+	// Seen is the time of the last observed change of the Lease; zero is never.
 	Seen time.Time
 }
 

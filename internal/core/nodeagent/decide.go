@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// quiet is how long a new manifest must be unchanged before it is put aside.
+	// quiet is the time that a new manifest must be unchanged before it is put aside.
 	quiet = 200 * time.Millisecond
-	// startWithin is how long a kubelet may take to start a restored pod.
+	// startWithin limits how long a kubelet may take to start a restored pod.
 	startWithin = time.Minute
 	// kubeletSilence is the duration of the kubelet's Lease.
 	kubeletSilence = 40 * time.Second
-	// renewAfter is how often the progress of a slow pod is reported.
+	// renewAfter is the interval at which the progress of a slow pod is reported.
 	renewAfter = 3 * time.Minute
-	// stuckAfter is how long after its grace period a pod counts as stuck.
+	// stuckAfter is the time after its grace period at which a pod counts as stuck.
 	stuckAfter = time.Minute
 )
 

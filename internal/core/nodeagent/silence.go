@@ -9,7 +9,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/event"
 )
 
-// blip is for how long the API may be silent before that is written down.
+// blip limits the silence of the API that is not recorded.
 const blip = 30 * time.Second
 
 // Signs are the signs of life of the API, by a clock that counts from the start of the
@@ -17,21 +17,21 @@ const blip = 30 * time.Second
 type Signs struct {
 	// Uptime is the time of the decision; 0 is unknown.
 	Uptime time.Duration
-	// Began is when the agent began to ask, as something depends on it, and Answered when an API server last answered
-	// it; 0 is never.
+	// Began is the time of the agent's first request to the API, Answered that of the last answer;
+	// 0 is never.
 	Began, Answered time.Duration
 }
 
-// Silence is since when no API server has answered.
+// Silence holds the start of the time without an answer of an API server.
 type Silence struct {
 	// BootID is the boot of which SinceSeconds count.
 	BootID       string `json:"bootID"`
 	SinceSeconds int64  `json:"sinceSeconds"`
 }
 
-// since is from when on no API server has answered, as far as anybody has asked. What an
-// agent before this one has written down holds in the same boot until one answers. A node
-// that was off has not asked, so a boot begins anew.
+// since returns the start of the silence of all API servers. The record of an earlier agent counts
+// in the same boot until a server answers. A node that was off has sent no request, so a boot
+// starts again.
 func (d *decider) since() time.Duration {
 	signs := d.ControlPlane.Signs
 	if signs.Answered > 0 {
@@ -58,9 +58,9 @@ func (d *decider) abandoned() bool {
 	return left <= 0
 }
 
-// silence is what is written down of the silence of the API while parts of the control
-// plane are away: all of it if no API server has answered this agent yet, so that one that
-// crashes again and again comes to an end of waiting.
+// silence returns the record of the silence while parts of the control plane are away. If no API
+// server has answered this agent yet, all of the silence counts, so that an agent that crashes
+// repeatedly stops waiting.
 func (d *decider) silence() *Silence {
 	away := func(it *item) bool { return it.held != nil && d.part(it) }
 	for _, it := range d.items {

@@ -14,16 +14,16 @@ import (
 type Snapshot struct {
 	// Now is the time of the decision.
 	Now time.Time
-	// Self is what the agent knows of itself.
+	// Self describes the agent itself.
 	Self Self
 	// Node is the agent's, and Pods are all of its pods that the API shows; nil is unknown.
 	Node *corev1.Node
 	Pods []*corev1.Pod
 	// Live is true if Node and Pods were read from the API server for this decision.
 	Live bool
-	// KubeletSeen is when the kubelet last renewed its Lease; zero is unknown.
+	// KubeletSeen is the last renewal of the kubelet's Lease; zero is unknown.
 	KubeletSeen time.Time
-	// Evacuations are those of static pods of the node, as far as they are known.
+	// Evacuations holds the known ones of static pods of the node.
 	Evacuations []*v1alpha1.Evacuation
 	// Maintenances are the NodeMaintenances that hold the node, as far as they are known.
 	Maintenances []*v1alpha1.NodeMaintenance
@@ -31,15 +31,14 @@ type Snapshot struct {
 	Agent *v1alpha1.NodeAgent
 	// Folder is the kubelet's.
 	Folder Folder
-	// Journal is what the agent has written down.
-	Journal Journal
-	// ControlPlane is what decides about pods of the control plane.
+	// Journal holds the agent's records.
+	Journal      Journal
 	ControlPlane ControlPlane
 	// Failures are the words of renames that failed, by the file that they are about.
 	Failures map[string]string
 }
 
-// Self is what the agent knows of itself.
+// Self describes the agent itself.
 type Self struct {
 	Node, PodName, PodNamespace, Version, BootID string
 	// Dir is the folder with the manifests.
@@ -55,7 +54,7 @@ type Folder struct {
 	// Fault is the reason for which nothing can be moved in it, as the API has it, and
 	// Message its words; empty if there is none.
 	Fault, Message string
-	// Files are what is in it, in any order.
+	// Files lists its content, in any order.
 	Files []File
 }
 
@@ -64,14 +63,14 @@ type File struct {
 	Name string
 	// Sum is the SHA-256 of its content, in hexadecimal; empty if it was not read.
 	Sum string
-	// Changed is when the entry or its content was last changed.
+	// Changed is the time of the last change of the entry or its content.
 	Changed time.Time
-	// Manifest is what it makes; nil if it makes nothing, and then Fault says why.
+	// Manifest holds the pod that it makes; nil if it makes nothing, and then Fault says why.
 	Manifest *Manifest
 	Fault    string
 }
 
-// Decision is what the agent does, in the order of the fields.
+// Decision holds the agent's actions, in the order of the fields.
 type Decision struct {
 	// Journal is to be stored before anything is moved; nil if it stays as it is.
 	Journal *Journal
@@ -80,16 +79,16 @@ type Decision struct {
 	NeedsLive bool
 	// Moves are renames, after which everything is to be observed and decided again.
 	Moves []Move
-	// Claim is what is done about the right to take the control plane of the node down,
-	// after which everything is to be observed and decided again.
+	// Claim changes the right to take down the control plane of the node. Everything is observed
+	// and decided again afterwards.
 	Claim Claim
-	// Status is that of the NodeAgent, valid if nothing is moved and the Node is known.
+	// Status is written to the NodeAgent. It is valid if nothing is moved and the Node is known.
 	Status v1alpha1.NodeAgentStatus
 	// Evacuations are statuses to be written.
 	Evacuations []Progress
 	// Events are true when the journal is stored.
 	Events []event.Event
-	// After is when to decide again at the latest; 0 if only something new is a reason.
+	// After is the longest delay until the next decision; 0 waits for a change.
 	After time.Duration
 }
 
@@ -101,7 +100,7 @@ type Progress struct {
 
 // Move is a rename inside of the folder. Nothing but Over may lose what is at To.
 type Move struct {
-	// File is what it is about: the name that the kubelet knows.
+	// File is the name that the kubelet knows.
 	File     string
 	From, To string
 	// Hold is true if the manifest is put aside, false if it is put back or out of the way.

@@ -29,7 +29,7 @@ type Snapshot struct {
 	// Node is nil if it is known not to exist. Then there is nothing to drain.
 	Node *corev1.Node
 	Pods []*corev1.Pod
-	// Rules are those for the Machine.
+	// Rules holds those for the Machine.
 	Rules drainrule.Rules
 	Facts drainrule.Facts
 	// Answers holds the API server's last refusal to evict, by pod. One for a pod that is not
@@ -47,11 +47,11 @@ type Decision struct {
 	GracePeriodSeconds *int64
 	// Skipped pods stay, and their volumes are not awaited.
 	Skipped []*corev1.Pod
-	// SkippedByRule are those of Skipped that a MachineDrainRule skips.
+	// SkippedByRule is the part of Skipped that a MachineDrainRule skips.
 	SkippedByRule []*corev1.Pod
 
 	Terminating []*corev1.Pod
-	// Refused are those of Evict that the API server refused to evict.
+	// Refused is the part of Evict that the API server refused to evict.
 	Refused []*corev1.Pod
 	// Completing pods are left to complete.
 	Completing []*corev1.Pod
@@ -66,7 +66,7 @@ type Decision struct {
 	// Message names what is awaited, in the form of the deletion-process page; empty if nothing is.
 	Message  string
 	Problems []Problem
-	// RequeueAfter is when time alone changes the decision; 0 if it does not.
+	// RequeueAfter is the delay until time alone changes the decision; 0 is never.
 	RequeueAfter time.Duration
 }
 

@@ -24,8 +24,8 @@ const (
 	farthest                            = 24 * time.Hour
 )
 
-// DeleteBefore is how long before a node goes down its remaining pods are deleted. The zero value
-// is 30 % of the time that pods have.
+// DeleteBefore holds the time before the shutdown at which remaining pods are deleted. The zero
+// value is 30 % of the time that pods have.
 type DeleteBefore struct {
 	// fixed overrides share unless it is 0.
 	share int64

@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	// lead is how long before a scheduled shutdown its drain starts, so that the node is not empty
-	// all day.
+	// lead is the time before a scheduled shutdown at which its drain starts, so that the node is
+	// not empty all day.
 	lead = time.Hour
-	// settled is how long a node must be Ready after its boot.
+	// settled is the time that a node must be Ready after its boot.
 	settled     = 30 * time.Second
 	longestWait = 24 * time.Hour
 )
@@ -56,7 +56,7 @@ type Options struct {
 	Priorities []int32
 }
 
-// Decision is what happens next.
+// Decision holds the next writes.
 type Decision struct {
 	Create *v1alpha1.NodeMaintenance
 	// Follow is the changed Existing, to be written under its version.
@@ -64,7 +64,7 @@ type Decision struct {
 	Delete bool
 	// Events become true with the write.
 	Events []event.Event
-	// RequeueAfter is when to decide again at the latest; 0 is never.
+	// RequeueAfter is the longest delay until the next decision; 0 is never.
 	RequeueAfter time.Duration
 }
 

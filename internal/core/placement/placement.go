@@ -12,7 +12,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// Ignores is what the estimate leaves out, for people, a line each.
+// Ignores lists the limits of the estimate, for people, one per line.
 var Ignores = []string{
 	"preemption: a pod that would only fit by removing others of lower priority counts as one that fits nowhere",
 	"all scores but one: it takes the node that is least filled, and the scheduler may prefer another",
@@ -23,7 +23,7 @@ var Ignores = []string{
 	"templates that name their node themselves, past the scheduler",
 }
 
-// World is what the scheduler goes by.
+// World holds the objects that the scheduler reads.
 type World struct {
 	Nodes []*corev1.Node
 	// Pods may be all of the cluster: those without a node, and those that are done, take no room.

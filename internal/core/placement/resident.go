@@ -19,8 +19,7 @@ type port struct {
 	address  string
 }
 
-// amount is how much of a resource a pod asks for: milli-cores of CPU, units of
-// everything else.
+// amount counts milli-cores of CPU, and units of every other resource.
 type amount struct {
 	resource int
 	value    int64

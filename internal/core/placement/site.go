@@ -8,8 +8,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// site is what pods say about nodes, and of each node, once somebody has asked, whether
-// it is one of those.
+// site holds the node requirements of pods, and caches which nodes fulfil them.
 type site struct {
 	affinity        nodeaffinity.RequiredNodeAffinity
 	tolerations     []corev1.Toleration

@@ -3,7 +3,7 @@ package placement
 // nowhere is the domain of a node that has none.
 const nowhere = int32(-1)
 
-// topology is how a label of nodes divides them.
+// topology divides nodes by one of their labels.
 type topology struct {
 	of  []int32 // the domain of each node
 	ids map[string]int32
@@ -40,7 +40,7 @@ type tally struct {
 	spread  *evenness // nil unless the domains are compared
 }
 
-// evenness is how many domains have how many pods, and the least that one has.
+// evenness counts domains by their number of pods, and holds the least number.
 type evenness struct {
 	domains map[int32]int32 // by how many pods they have
 	count   int32

@@ -20,7 +20,7 @@ type kin struct {
 	refusedBy []*term             // those of these that pods have against others
 }
 
-// headcount is how many pods there are, and how many of them do not terminate.
+// headcount counts pods, and those that do not terminate.
 type headcount struct{ all, live int32 }
 
 // pair is a label in a namespace.

@@ -69,7 +69,7 @@ func newStorage(w World) storage {
 	return s
 }
 
-// volumes are what the volumes of pods ask of a node.
+// volumes holds the demands of the volumes of pods on a node.
 type volumes struct {
 	claims  []string // all that they name
 	alone   []string // those that only one pod may use

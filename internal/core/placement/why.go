@@ -18,7 +18,7 @@ const (
 	maxReasons = 5
 )
 
-// kind is what keeps a pod away from a node.
+// kind names a reason that keeps a pod away from a node.
 type kind uint8
 
 const (
@@ -39,8 +39,8 @@ const (
 	refused
 )
 
-// obstacle is what keeps a pod away from a node, and what it is about: of tooLittle a
-// resource, of portTaken a port, of others a text.
+// obstacle keeps a pod away from a node. It names the resource of tooLittle, the port of portTaken,
+// and otherwise a text.
 type obstacle struct {
 	kind   kind
 	detail int32
@@ -95,7 +95,7 @@ func (e *Estimate) explain(c *class) string {
 	return fmt.Sprintf("0/%d nodes fit: %s", len(e.nodes), strings.Join(told, ", "))
 }
 
-// phrases are what is said of one node and of several.
+// phrases holds the texts for one node and for several.
 var phrases = map[kind][2]string{
 	cordoned:    {"is cordoned", "are cordoned"},
 	tainted:     {"has taint %s", "have taint %s"},

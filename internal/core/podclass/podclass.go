@@ -17,7 +17,7 @@ import (
 
 // Problem is an ignored label or annotation of a pod.
 type Problem struct {
-	// Key is that of the label or annotation.
+	// Key names the label or annotation.
 	Key string
 	// Message names the key, the error and a valid value.
 	Message string

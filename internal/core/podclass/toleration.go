@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Toleration returns the first of these tolerations that tolerates a taint; nil if none does. The
-// rules are those of corev1.Toleration.ToleratesTaint, which needs a logger.
+// Toleration returns the first of these tolerations that tolerates a taint; nil if none does. It
+// follows corev1.Toleration.ToleratesTaint, which needs a logger.
 func Toleration(tolerations []corev1.Toleration, taint *corev1.Taint) *corev1.Toleration {
 	for i := range tolerations {
 		t := &tolerations[i]

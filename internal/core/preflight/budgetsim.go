@@ -92,7 +92,7 @@ func (b *simulatedBudget) count(healthy, pods int32) {
 	}
 }
 
-// verdict is what the eviction API says of a pod.
+// verdict names an answer of the eviction API.
 type verdict int
 
 const (

@@ -6,13 +6,13 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// APIVersion and Kind are those of a Forecast that is printed as JSON or YAML.
+// APIVersion and Kind identify a Forecast that is printed as JSON or YAML.
 const (
 	APIVersion = "cli.ebbtide.dev/v1alpha1"
 	Kind       = "DrainForecast"
 )
 
-// Forecast is what would happen if nodes were drained.
+// Forecast describes a drain of nodes before it happens.
 type Forecast struct {
 	metav1.TypeMeta `json:",inline"`
 	// Maintenance is the name of the NodeMaintenance that was asked about; empty if it
@@ -22,15 +22,15 @@ type Forecast struct {
 	Time metav1.Time `json:"time"`
 	// Verdict is the forecast in one line.
 	Verdict string `json:"verdict"`
-	// Outcome is what becomes of the nodes: Leaves if all of them are drained, Blocked if
-	// one certainly is not, Unknown if it is unknown, MayBeBlocked if that depends, and
-	// Completes if only pods hold it up that are left to complete.
+	// Outcome is Leaves if all nodes are drained, Blocked if one certainly is not, and Completes if
+	// only pods that are left to complete hold it up. It is MayBeBlocked if that depends, and
+	// Unknown if something could not be read.
 	Outcome Outcome `json:"outcome"`
 	// WaveCount is in how many waves pods are asked to leave.
 	WaveCount int `json:"waveCount"`
 	// Total counts the pods of all nodes.
 	Total Count `json:"total"`
-	// Nodes are those that are drained, by name.
+	// Nodes lists the drained nodes by name.
 	Nodes []NodeForecast `json:"nodes"`
 	// Outages are the applications that the drain takes down, those of most pods first, at
 	// most 100.
@@ -40,13 +40,13 @@ type Forecast struct {
 	Budgets []BudgetForecast `json:"budgets,omitempty"`
 	// Meetings are other NodeMaintenances of the nodes, by name.
 	Meetings []Meeting `json:"meetings,omitempty"`
-	// Unread is what could not be read, and what is not known for that reason.
+	// Unread lists objects that could not be read, and what is unknown as a result.
 	Unread []Unread `json:"unread,omitempty"`
-	// Ignores are what the estimate leaves out, a line each.
+	// Ignores lists the limits of the estimate, one per line.
 	Ignores []string `json:"ignores,omitempty"`
 }
 
-// Outcome is what becomes of a pod, or of all pods of a node.
+// Outcome names the expected end of a pod, or of all pods of a node.
 type Outcome string
 
 const (
@@ -68,7 +68,7 @@ const (
 	OutcomeStays Outcome = "Stays"
 )
 
-// Action is what is done to a pod.
+// Action names the treatment of a pod.
 type Action string
 
 const (
@@ -109,17 +109,17 @@ type Count struct {
 	Wait         int `json:"wait"`
 	Unknown      int `json:"unknown"`
 	Stay         int `json:"stay"`
-	// Held is how many pods are expected not to leave: those that are Blocked or Wait, and
-	// as many of those that MayBeBlocked as do not leave in the end.
+	// Held counts the pods that are expected not to leave: those that are Blocked or Wait, and as
+	// many of those that MayBeBlocked as do not leave in the end.
 	Held int `json:"held"`
-	// Unplaceable are those whose replacement fits nowhere, DataLost those that lose data,
-	// Unreplaced those that leave and that nobody makes again.
+	// Unplaceable counts pods whose replacement fits nowhere, DataLost those that lose data,
+	// Unreplaced those that leave and are not recreated.
 	Unplaceable int `json:"unplaceable"`
 	DataLost    int `json:"dataLost"`
 	Unreplaced  int `json:"unreplaced"`
 }
 
-// NodeForecast is what happens on one node.
+// NodeForecast describes the drain of one node.
 type NodeForecast struct {
 	Name string `json:"name"`
 	// Outcome is the worst of its pods that are waited for; Leaves if none is left.
@@ -139,7 +139,7 @@ type NodeForecast struct {
 	Pods []PodForecast `json:"pods"`
 }
 
-// PodForecast is what happens to one pod.
+// PodForecast describes the drain of one pod.
 type PodForecast struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -149,22 +149,21 @@ type PodForecast struct {
 	Priority int32            `json:"priority"`
 	// Wave is the time at which it is asked to leave, from 1; 0 is never.
 	Wave int `json:"wave"`
-	// Action is what is done to it, and Why says why in one line.
+	// Action is its treatment, and Why gives the reason in one line.
 	Action Action `json:"action"`
 	Why    string `json:"why,omitempty"`
-	// Outcome is what becomes of it, and Blocker what holds it up; nil if nothing does, or
-	// only that its turn does not come.
+	// Outcome is its expected end. Blocker holds it up; nil if nothing does, or only its place in
+	// the order.
 	Outcome Outcome           `json:"outcome"`
 	Blocker *v1alpha1.Blocker `json:"blocker,omitempty"`
 	// Budgets are the names of the PodDisruptionBudgets that protect it. The eviction API
 	// evicts no pod under two.
 	Budgets []string `json:"budgets,omitempty"`
-	// DataLost is what is lost with it, such as the name of an emptyDir volume, a line each.
+	// DataLost lists lost data, such as the name of an emptyDir volume, one per line.
 	DataLost []string `json:"dataLost,omitempty"`
-	// Objection is how it asks others to leave it alone, which is no protection here.
+	// Objection holds its request to be left alone, which is no protection here.
 	Objection string `json:"objection,omitempty"`
-	// Replacement is what comes in its place; nil if nobody makes another one, or if it does
-	// not leave.
+	// Replacement describes the pod that takes over; nil if it is not recreated or does not leave.
 	Replacement *Replacement `json:"replacement,omitempty"`
 }
 
@@ -177,7 +176,7 @@ type Owner struct {
 
 // Replacement is the pod that is made in place of another one.
 type Replacement struct {
-	// Node is where it is expected; empty if it fits nowhere or is not made yet.
+	// Node is its expected node; empty if it fits nowhere or is not created yet.
 	Node string `json:"node,omitempty"`
 	// Unplaceable is true if it is made and fits nowhere.
 	Unplaceable bool `json:"unplaceable,omitempty"`
@@ -187,14 +186,14 @@ type Replacement struct {
 	Why string `json:"why,omitempty"`
 }
 
-// BudgetForecast is what a PodDisruptionBudget does to the drain.
+// BudgetForecast describes the effect of a PodDisruptionBudget on the drain.
 type BudgetForecast struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Allowed is how many disruptions it allows now.
+	// Allowed counts the disruptions that it allows now.
 	Allowed int32 `json:"allowed"`
-	// PodCount is how many pods of the nodes are under it and leave by eviction, HeldCount
-	// how many of them are expected not to.
+	// PodCount counts its pods that leave the nodes by eviction, HeldCount those of them that are
+	// expected not to.
 	PodCount  int `json:"podCount"`
 	HeldCount int `json:"heldCount"`
 	// Effect is whether it slows the drain or holds it up.
@@ -204,7 +203,7 @@ type BudgetForecast struct {
 	Suggestion string `json:"suggestion,omitempty"`
 }
 
-// BudgetEffect is what a PodDisruptionBudget does to the drain.
+// BudgetEffect names the effect of a PodDisruptionBudget on the drain.
 type BudgetEffect string
 
 const (
@@ -224,7 +223,7 @@ const (
 type Meeting struct {
 	Maintenance string                        `json:"maintenance"`
 	Stage       v1alpha1.NodeMaintenanceStage `json:"stage"`
-	// Nodes are those that both select, by name, at most 10; NodeCount counts all.
+	// Nodes lists up to 10 nodes that both select, by name; NodeCount counts all.
 	Nodes     []string `json:"nodes"`
 	NodeCount int      `json:"nodeCount"`
 	// Message says what that means, in one line.

@@ -47,7 +47,7 @@ func (t *forecaster) leftIn(n int) map[podKey]*maintenance.PodVerdict {
 	return t.left[n]
 }
 
-// fate is what becomes of a pod.
+// fate holds the expected end of a pod.
 type fate struct {
 	outcome Outcome
 	blocker *v1alpha1.Blocker

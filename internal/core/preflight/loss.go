@@ -12,7 +12,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// Loss is what a drain takes for good, as far as the pods themselves tell: without their
+// Loss describes permanent losses of a drain as far as the pods themselves show them: without their
 // claims, and without the rules by which some of them stay.
 type Loss struct {
 	// Data are the pods with volumes that go with them, such as "shop/web-0 (emptyDir

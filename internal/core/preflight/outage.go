@@ -10,7 +10,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// maxOutages is how many applications are named.
+// maxOutages limits the applications that are named.
 const maxOutages = 100
 
 // Outage is an application of several pods that the drain takes down: no
@@ -18,11 +18,11 @@ const maxOutages = 100
 type Outage struct {
 	Namespace string `json:"namespace"`
 	Owner     Owner  `json:"owner"`
-	// PodCount is how many pods leave.
+	// PodCount counts the pods that leave.
 	PodCount int `json:"podCount"`
 }
 
-// application is whose pods are counted together.
+// application identifies the owner whose pods are counted together.
 type application struct {
 	namespace string
 	owner     Owner

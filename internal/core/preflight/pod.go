@@ -22,7 +22,7 @@ func (t *forecaster) ownerOf(object *corev1.Pod) *Owner {
 	return nil
 }
 
-// maxVolumes is how many volumes of a pod are named.
+// maxVolumes limits the volumes of a pod that are named.
 const maxVolumes = 10
 
 // dataLost returns what goes with a pod that leaves its node, or stays behind there.
@@ -75,7 +75,7 @@ func (t *forecaster) budgetsUnread(p *pod) bool {
 	})
 }
 
-// consequences is what is not known if a kind of objects could not be read.
+// consequences says what is unknown if a kind of objects could not be read.
 var consequences = map[string]string{
 	"PodDisruptionBudget":   "whether pods may be evicted",
 	"NodeMaintenance":       "which other maintenances the nodes have",
@@ -105,7 +105,7 @@ func (t *forecaster) unread() []Unread {
 	return told
 }
 
-// ignores are what every forecast leaves out.
+// ignores lists the limits of every forecast.
 var ignores = []string{
 	"admission webhooks and policies that refuse evictions or new pods, and quotas",
 	"what evacuators of others do: their pods are thought to be evicted",

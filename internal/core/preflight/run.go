@@ -20,7 +20,7 @@ const (
 	// maxWaves is in how many waves pods are thought to leave. A plan has at most 64
 	// entries, and rules may give each of them a few orders.
 	maxWaves = 1000
-	// maxWakes is how often the time is advanced to when a deadline would act.
+	// maxWakes limits how often the time is advanced to the next deadline.
 	maxWakes = 8
 )
 
@@ -28,7 +28,7 @@ const (
 // order.
 type run struct {
 	*Snapshot
-	// world is what would be there now. Its objects are copies where they have changed.
+	// world holds the simulated cluster. Its objects are copies where they have changed.
 	world maintenance.Snapshot
 	name  string
 	order order
@@ -38,8 +38,7 @@ type run struct {
 	owners              *owners
 	budgets             simulatedBudgets
 	sets                map[ownerKey]*statefulSet
-	// pods are those that are more than there, by the object that was read, and by the one
-	// that stands in for it.
+	// pods holds the simulated pods, by the object that was read and by its stand-in.
 	pods map[*corev1.Pod]*pod
 	// touched are the nodes whose pods have changed since the world was last put in order.
 	touched map[string]bool
@@ -61,7 +60,7 @@ type run struct {
 // order is in which order pods that are asked together leave.
 type order func(a, b *corev1.Pod) int
 
-// state is how far a pod has come.
+// state names the progress of a pod.
 type state int
 
 const (

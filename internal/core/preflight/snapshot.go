@@ -12,23 +12,23 @@ import (
 
 // Snapshot is everything that a forecast reads. It is never changed by Of.
 type Snapshot struct {
-	// World is what the NodeMaintenance controller decides on. Its Maintenances are all
-	// that there are, its Nodes at least those that they select, its Pods those of at
-	// least these nodes. A cluster without Ebbtide has no Maintenances.
+	// World holds the input of the NodeMaintenance controller: all Maintenances, at least the Nodes
+	// that they select, and at least the Pods of these nodes. A cluster without Ebbtide has no
+	// Maintenances.
 	World maintenance.Snapshot
 	// Maintenance is the one that is asked about. It is taken to be in stage Drain,
 	// whatever its stage is; one of World with its name makes room for it.
 	Maintenance *v1alpha1.NodeMaintenance
 	// Unscheduled are the pods of the cluster that are on no node yet, in any order.
 	Unscheduled []*corev1.Pod
-	// Owners are what makes pods.
+	// Owners holds the objects that recreate pods.
 	Owners Owners
 	// Surge says which Deployments surge; empty is surge.Annotated.
 	Surge surge.Mode
 	// Place makes a Placer of the cluster as it is, a new one each time. If it is nil, every
 	// pod is thought to find a node, and the forecast says that nobody has looked.
 	Place func() Placer
-	// Ignores are what the Placer leaves out, a line each.
+	// Ignores lists the limits of the Placer, one per line.
 	Ignores []string
 	// Unread are the kinds of objects that could not be read.
 	Unread []Unread
@@ -55,7 +55,7 @@ type Unread struct {
 	Namespace string `json:"namespace,omitempty"`
 	// Why is such as the API server's answer.
 	Why string `json:"why"`
-	// Consequence is what is not known for that reason. Of fills it in.
+	// Consequence says what is unknown as a result. Of fills it in.
 	Consequence string `json:"consequence,omitempty"`
 }
 

@@ -13,12 +13,12 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// statefulSet is what is known of the pods of a StatefulSet.
+// statefulSet holds the state of the pods of a StatefulSet.
 type statefulSet struct {
 	// parallel is true if it makes each pod whatever the others do.
 	parallel bool
-	// missing are those to be made, the lowest ordinal first, unready the ordinals of those
-	// that are there and do not serve, with their names.
+	// missing lists pods to be created, the lowest ordinal first; unready the ordinals of existing
+	// pods that do not serve, with their names.
 	missing []missingPod
 	unready map[int]string
 }

@@ -103,7 +103,7 @@ func (f *BudgetForecast) judge() bool {
 	}
 }
 
-// namedNodes is how many nodes of a meeting are named.
+// namedNodes limits the nodes of a meeting that are named.
 const namedNodes = 10
 
 // meetings returns the other maintenances of the nodes.

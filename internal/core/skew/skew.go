@@ -25,7 +25,7 @@ const (
 	longestAnswer = 10 * time.Second
 	// farthest bounds the difference of a date.
 	farthest = 100 * 365 * 24 * time.Hour
-	// resolution is that of an HTTP date.
+	// resolution limits the precision of an HTTP date.
 	resolution = time.Second
 	// margin is the hysteresis: the skew has to be that far below the limit for the clock to be
 	// trusted again, and to change by that much for another correction.
@@ -109,8 +109,8 @@ func AtMost(answers []Bounds) (ahead time.Duration, known bool) {
 type Verdict struct {
 	// Known is true if there are enough answers.
 	Known bool
-	// Ahead is how far our clock is ahead, if that is too far, otherwise 0. While nothing is known
-	// it keeps its last value.
+	// Ahead is the lead of our clock if that is too large, otherwise 0. While nothing is
+	// known it keeps its last value.
 	Ahead time.Duration
 }
 

@@ -10,17 +10,16 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// alone is where detached pods are counted that are not replaced yet. No
-// ReplicaSet has an empty UID.
+// alone counts detached pods that are not replaced yet. No ReplicaSet has an empty UID.
 const alone = types.UID("")
 
-// census is how many pods of the Deployment serve and will stay. It is taken once,
-// so that what is asked about each pod costs the same however many there are.
+// census counts the pods of the Deployment that serve and stay. It is taken once per decision, so
+// that a question about a pod costs the same however many there are.
 type census struct {
 	sets map[types.UID]*replicaSet
-	// of is where each pod is counted: with its ReplicaSet, or alone.
+	// of maps each pod to the ReplicaSet that counts it, or to alone.
 	of map[types.UID]types.UID
-	// pods is how many are counted there, total how many of all stay.
+	// pods counts them there, total all that stay.
 	pods  map[types.UID]int32
 	total int32
 }

@@ -37,7 +37,7 @@ func Decide(s Snapshot) Decision {
 type pass struct {
 	Snapshot
 	sets map[types.UID]*replicaSet
-	// records are those of detached pods, by the pod's UID.
+	// records holds those of detached pods, by the pod's UID.
 	records map[types.UID]Record
 	// wanted are the evacuations that somebody asks for, by the pod's UID.
 	wanted map[types.UID]*v1alpha1.Evacuation
@@ -52,7 +52,7 @@ type pass struct {
 	ending map[types.UID]bool
 	// marked are the pods that were chosen to make room, by the pod they make it for.
 	marked map[types.UID]types.UID
-	// makesRoom are those pods, by their own UID.
+	// makesRoom holds those pods, by their own UID.
 	makesRoom map[types.UID]bool
 	// available, ready and needs count who serves, who is about to, and who has to go on
 	// being there; nil until somebody asks.

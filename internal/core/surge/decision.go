@@ -20,16 +20,16 @@ type Snapshot struct {
 	ClockSkewed bool
 	// Mode says whether anything may be detached.
 	Mode Mode
-	// Name is that of the Deployment.
+	// Name identifies the Deployment.
 	Name string
 	// Deployment is nil if it is gone.
 	Deployment *appsv1.Deployment
 	// ReplicaSets are the Deployment's, and those that its detached pods came from.
 	ReplicaSets []*appsv1.ReplicaSet
-	// Pods are those of its ReplicaSets, and those with an annotation of ours
-	// that names this very Deployment.
+	// Pods holds those of its ReplicaSets, and those with an annotation of ours that names this
+	// very Deployment.
 	Pods []*corev1.Pod
-	// Evacuations are those of the pods.
+	// Evacuations holds those of the pods.
 	Evacuations []*v1alpha1.Evacuation
 	// Endpoints are the Services that lead to each of the pods, by its UID.
 	Endpoints map[types.UID][]Endpoint
@@ -40,7 +40,7 @@ type Snapshot struct {
 	Unread string
 }
 
-// Result is how the evacuation of one pod ended.
+// Result names the end of the evacuation of one pod.
 type Result string
 
 const (
@@ -54,7 +54,7 @@ const (
 	Refused Result = "ineligible"
 )
 
-// Decision is what happens next to the pods of a Deployment.
+// Decision holds the next writes for the pods of a Deployment.
 type Decision struct {
 	// Moves do not depend on each other; one that fails holds up no other.
 	Moves []Move
@@ -62,8 +62,8 @@ type Decision struct {
 	RequeueAfter time.Duration
 }
 
-// Move is what happens to one pod: writes in their order. After one that fails,
-// the rest of them is left to the next decision.
+// Move holds the writes for one pod in their order. After one that fails, the rest of them is left
+// to the next decision.
 type Move []Write
 
 // Write is one request, under the resource version that was decided on: to

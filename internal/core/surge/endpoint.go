@@ -13,9 +13,8 @@ import (
 )
 
 const (
-	// settled is for how long a Service has to lead to a pod that replaces another one.
-	// Whoever sends requests there, such as kube-proxy, hears of it at the same time as
-	// we do, and needs a moment.
+	// settled is the time that a Service must have led to a replacement. Clients such as kube-proxy
+	// receive the change when we do, and need a moment.
 	settled = time.Second
 	// maxRoutes is up to how many sets of labels of detached pods are told apart. They
 	// all come from templates: there is one, and one more in a rollout.
@@ -35,7 +34,7 @@ type Route struct {
 	AddressType discoveryv1.AddressType
 }
 
-// routes are those that lead to detached pods with the same labels.
+// routes lead to detached pods with the same labels.
 type routes struct {
 	labels labels.Set
 	of     []Route

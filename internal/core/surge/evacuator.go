@@ -35,7 +35,7 @@ func ParseMode(text string) (Mode, error) {
 	}
 }
 
-// annotation is how a pod or a Deployment registers our class.
+// annotation registers our class on a pod or a Deployment.
 const annotation = v1alpha1.EvacuatorAnnotationPrefix + v1alpha1.DeploymentEvacuatorClass
 
 // Named reports whether a pod names our responder, by which it registers our class, too.

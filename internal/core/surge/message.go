@@ -9,7 +9,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
-// maxNamed is how many pods a message names.
+// maxNamed limits the pods that a message names.
 const maxNamed = 3
 
 // replacedMessage returns who serves instead of a pod.

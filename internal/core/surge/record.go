@@ -26,7 +26,7 @@ type Reference struct {
 // Record is v1alpha1.SurgeAnnotation: what a detached pod was before and what
 // it waits for. It stays until the pod is gone or has a ReplicaSet again.
 type Record struct {
-	// Pod is whose record it is: a copy of the pod has the annotation too.
+	// Pod identifies the owner of the record: a copy of the pod has the annotation too.
 	Pod        types.UID `json:"pod"`
 	Deployment Reference `json:"deployment"`
 	ReplicaSet Reference `json:"replicaSet"`
@@ -34,7 +34,7 @@ type Record struct {
 	Hash string `json:"hash"`
 	// Since is the time at which it was detached.
 	Since metav1.Time `json:"since"`
-	// Need is how many other pods have to be available before it may leave.
+	// Need counts the other pods that have to be available before it may leave.
 	Need int32 `json:"need"`
 }
 

@@ -68,11 +68,11 @@ func released(d detachedPod) bool {
 	return owner == nil || owner.UID != d.record.ReplicaSet.UID
 }
 
-// notReady is for how long a pod is not available that is not ready: it is unknown.
+// notReady stands for the unknown delay until an unready pod is available.
 const notReady = time.Duration(math.MaxInt64)
 
-// nobodyKnows is for how long a pod is not available that is ready, while the clock is not
-// believed or a Service does not lead to it.
+// nobodyKnows stands for the unknown delay until a ready pod is available, while the clock is
+// skewed or a Service does not lead to it.
 const nobodyKnows = notReady - 1
 
 // unavailableFor returns how long it takes until a pod is what the Deployment controller

@@ -29,7 +29,7 @@ type Object interface {
 	runtime.Object
 }
 
-// Facts are what the object does not contain.
+// Facts hold information that the object does not contain.
 type Facts struct {
 	Now time.Time
 	// Homeless is true for a pod whose ReplicaSet no longer exists.
@@ -38,8 +38,8 @@ type Facts struct {
 	Why string
 }
 
-// Finding is what Ebbtide left on one object. Removal is done in this order: status, object,
-// deletion.
+// Finding describes the traces of Ebbtide on one object. Removal is done in this order: status,
+// object, deletion.
 type Finding struct {
 	Object Object
 	// Announced are the types of Node conditions to remove.

@@ -46,10 +46,10 @@ type StaticPod struct {
 
 // AgentSigns are the signs of life of agents.
 type AgentSigns struct {
-	// Namespace is that of the Leases, PodNamespace that of the pods.
+	// Namespace holds the Leases, PodNamespace the pods.
 	Namespace, PodNamespace string
 	Pods                    map[string]*corev1.Pod
-	// Leases are those of agents outside of pods, by name. Now is compared with them.
+	// Leases holds those of agents outside of pods, by name. Now is compared with them.
 	Leases map[string]*coordinationv1.Lease
 	Now    time.Time
 	// PodsUnread and LeasesUnread are read errors.

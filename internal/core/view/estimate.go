@@ -19,7 +19,7 @@ const (
 	longestEstimate         = 7 * 24 * time.Hour
 )
 
-// Progress is what was observed of a maintenance while it was watched.
+// Progress holds the observations of a maintenance while it is watched.
 type Progress struct {
 	// Since is the start of the observation, no earlier than the stage.
 	Since time.Time

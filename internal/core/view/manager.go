@@ -7,8 +7,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 )
 
-// managerPatience is how long the leader may be silent before it is reported. Another manager takes
-// over within 20 s.
+// managerPatience limits how long the leader may be silent before it is reported. Another manager
+// takes over within 20 s.
 const managerPatience = time.Minute
 
 // ManagerNote returns a note if no manager holds the leader Lease. It tolerates a clock difference

@@ -24,19 +24,20 @@ const (
 	maxPods             = 10
 )
 
-// Snapshot is what was read of a cluster. Everything but Now and Maintenances is optional.
+// Snapshot holds the objects that were read of a cluster. Everything but Now and Maintenances is
+// optional.
 type Snapshot struct {
 	// Now is the time of the API server.
 	Now          time.Time
 	Maintenances []*v1alpha1.NodeMaintenance
 	Nodes        map[string]*corev1.Node
 	Cordoned     []*corev1.Node
-	// Pods are those of nodes that are shown in detail, with their Evacuations.
+	// Pods holds those of nodes that are shown in detail, with their Evacuations.
 	Pods map[string][]Leaving
-	// Budgets are those that block, Records those of the nodes by name.
+	// Budgets holds those that block, Records those of the nodes by name.
 	Budgets []*policyv1.PodDisruptionBudget
 	Records map[string]*v1alpha1.DrainRecord
-	// Machines are those whose deletion waits.
+	// Machines holds those whose deletion waits.
 	Machines []*v1alpha1.Machine
 	// Seen is the observed progress by maintenance.
 	Seen map[string]Progress

@@ -20,7 +20,7 @@ const (
 	maxCommand = 2048
 )
 
-// PodFacts are what the API says of a pod that should leave its node.
+// PodFacts holds what the API shows of a pod that should leave its node.
 type PodFacts struct {
 	Namespace, Name string
 	Pod             *corev1.Pod

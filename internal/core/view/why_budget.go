@@ -19,7 +19,7 @@ import (
 
 const maxWaiting = 5
 
-// BudgetFacts are what the API says of a PodDisruptionBudget.
+// BudgetFacts holds what the API shows of a PodDisruptionBudget.
 type BudgetFacts struct {
 	Now         time.Time
 	Budget      *policyv1.PodDisruptionBudget

@@ -21,12 +21,12 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// NodeFacts are what the API says of a node and its pods.
+// NodeFacts holds what the API shows of a node and its pods.
 type NodeFacts struct {
 	Now          time.Time
 	Node         *corev1.Node
 	Maintenances []*v1alpha1.NodeMaintenance
-	// Pods are those of the node, Budgets all that may protect them; only set if no maintenance
+	// Pods holds those of the node, Budgets all that may protect them; only set if no maintenance
 	// holds it.
 	Pods    []*corev1.Pod
 	Budgets []*policyv1.PodDisruptionBudget

@@ -35,7 +35,7 @@ func claimName(pod *corev1.Pod, volume corev1.Volume) (name string, ephemeral bo
 // used holds the volumes that the ignored pods have attached to the node.
 type used struct {
 	volumes map[string]bool
-	// names are those in the node's status, also of volumes without a PersistentVolume.
+	// names holds the names in the node's status, also of volumes without a PersistentVolume.
 	names  map[corev1.UniqueVolumeName]bool
 	inline []map[string]any
 }

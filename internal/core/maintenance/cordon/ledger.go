@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// uncordonWindow is how long a foreign uncordon is remembered.
+	// uncordonWindow limits how long a foreign uncordon is remembered.
 	uncordonWindow = 10 * time.Minute
 	// toleratedUncordons is the number in the window that does not block the maintenance.
 	toleratedUncordons = 3
@@ -27,7 +27,7 @@ const (
 // written in one update with the cordon, so a schedulable node with a ledger was uncordoned by
 // another client.
 type Ledger struct {
-	// WasUnschedulable is what the last holder restores.
+	// WasUnschedulable holds the state that the last holder restores.
 	WasUnschedulable bool `json:"wasUnschedulable"`
 	// Unknown is true if it is unknown what the node was: it is left cordoned.
 	Unknown bool `json:"unknown,omitempty"`

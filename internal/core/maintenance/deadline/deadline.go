@@ -27,8 +27,8 @@ const (
 
 // Deadline is spec.deadline of a maintenance in Drain.
 type Deadline struct {
-	// Time is when the nodes have to be empty, Begin when the first pod is deleted; equal if
-	// nothing is deleted.
+	// Time is the deadline for empty nodes, Begin the time of the first deletion; equal if nothing
+	// is deleted.
 	Time, Begin time.Time
 	Deletes     bool
 }

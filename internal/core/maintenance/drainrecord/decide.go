@@ -53,7 +53,8 @@ type Decision struct {
 	Change *Change
 	// Complete is true if no lock is missing.
 	Complete bool
-	// Returned is when the node came back, so that it needs no lock; zero if it has not.
+	// Returned is the time of the node's return, after which it needs no lock; zero if it has not
+	// returned.
 	Returned time.Time
 	// Needed counts the budgets that have to be locked, Taken those that are.
 	Needed, Taken int

@@ -99,7 +99,7 @@ type Decision struct {
 type Verdict struct {
 	Reason, Message string
 	Returned        bool
-	// WakeTime is when time alone changes the verdict; zero is never.
+	// WakeTime is the time at which time alone changes the verdict; zero is never.
 	WakeTime time.Time
 }
 

@@ -72,7 +72,7 @@ type Record struct {
 
 		// BootCount counts the boots since the hand-over.
 		BootCount int32 `json:"bootCount"`
-		// Time is since when this state lasts; nil if the clock was skewed.
+		// Time is the start of this state; nil if the clock was skewed.
 		Time *metav1.MicroTime `json:"time,omitempty"`
 	} `json:"seen"`
 

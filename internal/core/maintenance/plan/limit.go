@@ -60,8 +60,8 @@ func (p *Plans) limiterOf(ruling, limited *Position, atTop []*Position, missing 
 // forwarderOf returns the name of the older maintenance that has brought the target of a node
 // ahead of a younger one; empty if none has. The younger one is forwarded once the target covers
 // more than it has reached, because it joined late or orders its selectors differently, until it
-// has caught up. A target that it reached itself before new pods or nodes set it back is its own
-// history, and so is what is left of drains that are over.
+// has caught up. A target that it reached itself before new pods or nodes set it back, or that is
+// left of finished drains, is its own.
 func (p *Plans) forwarderOf(target drainplan.Set, one *Drain) string {
 	at, known := p.position(one), one.FastForwardedBy
 	var ahead []drainplan.Entry

@@ -18,7 +18,7 @@ import (
 type Maintenance struct {
 	Name string
 	Age  int // its place among all maintenances, 0 is the oldest
-	// Began is when its Drain stage was recorded; zero if it was not yet.
+	// Began is the recorded start of its Drain stage; zero if there is none yet.
 	Began  time.Time
 	Plan   drainplan.Plan
 	Drains []*Drain // by node name
@@ -41,7 +41,7 @@ type Drain struct {
 	// Counts is true, by pod, if the maintenance waits for it; Counted is their number.
 	Counts  []bool
 	Counted int
-	// Past and FastForwardedBy are what its status records of the node.
+	// Past and FastForwardedBy come from its status of the node.
 	Past            *Past
 	FastForwardedBy string
 	// DeadlineEntry is the last entry that a deadline has brought the plan to; -1 if none has.
@@ -55,7 +55,7 @@ type Position struct {
 	// index is the first entry of the plan that selects a counted pod on one of its nodes, the
 	// last entry if none does.
 	index int
-	// own is what the plan selects up to entry.
+	// own is the target of the plan up to entry.
 	entry drainplan.Entry
 	own   drainplan.Set
 	// through is true if no counted pod is left.

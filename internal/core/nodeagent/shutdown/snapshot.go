@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// margin is how long before the end of the delay a shutdown is released.
+	// margin is the time before the end of the delay at which a shutdown is released.
 	margin = time.Second
-	// patience is how long the manager may take to show that it drains.
+	// patience limits how long the manager may take to show that it drains.
 	patience = 10 * time.Second
 	// leastDelay is the shortest useful delay: the default grace period.
 	leastDelay = 30 * time.Second
@@ -46,7 +46,7 @@ type Snapshot struct {
 
 // Logind is the state of systemd-logind.
 type Logind struct {
-	// Fault is why the state is unknown.
+	// Fault says why the state is unknown.
 	Fault     string
 	Preparing bool
 	Type      string
@@ -62,7 +62,7 @@ type Entry struct {
 	// BootID is the boot that it ends.
 	BootID string                     `json:"bootID,omitempty"`
 	Phase  v1alpha1.NodeShutdownPhase `json:"phase"`
-	// Mode is what is done about it, whatever the kubelet does meanwhile.
+	// Mode selects the reaction, whatever the kubelet does meanwhile.
 	Mode     v1alpha1.NodeShutdownMode `json:"mode"`
 	Type     string                    `json:"type"`
 	Start    time.Time                 `json:"start"`
@@ -95,7 +95,7 @@ func ParseEntry(data []byte) (*Entry, error) {
 // storable is true of times that the API takes.
 func storable(at time.Time) bool { return at.Year() >= 1970 && at.Before(farthest) }
 
-// Text is what is stored of an entry; nothing is none.
+// Text returns the stored form of an entry; nil if there is none.
 func (e *Entry) Text() []byte {
 	if e == nil {
 		return nil
@@ -104,13 +104,13 @@ func (e *Entry) Text() []byte {
 	return text
 }
 
-// Decision is what the agent does, in the order of the fields.
+// Decision holds the agent's actions, in the order of the fields.
 type Decision struct {
 	// Entry is to be stored first; nil is to be removed.
 	Entry *Entry
 	// Inhibit is true if an inhibitor is to be held, false if it is to be let go.
 	Inhibit bool
-	// Status is that of the NodeAgent.
+	// Status is written to the NodeAgent.
 	Status v1alpha1.NodeShutdown
 	// Manageable is the condition of the NodeAgent, without its time.
 	Manageable Verdict
@@ -118,7 +118,7 @@ type Decision struct {
 	NodeCondition *corev1.NodeCondition
 	// Events are true when the entry is stored and the inhibitor is as it is to be.
 	Events []event.Event
-	// After is when to decide again at the latest; 0 if only something new is a reason.
+	// After is the longest delay until the next decision; 0 waits for a change.
 	After time.Duration
 }
 

@@ -15,7 +15,7 @@ type BlockerApplyConfiguration struct {
 	// type is the reason. Expect values that are not among the BlockerType constants, and show
 	// them with their message.
 	Type *apiv1alpha1.BlockerType `json:"type,omitempty"`
-	// object is what blocks. Unset if it is unknown.
+	// object is the blocking object. Unset if it is unknown.
 	Object *BlockerObjectApplyConfiguration `json:"object,omitempty"`
 	// podCount is the number of pods that it blocks on this node.
 	PodCount *int32 `json:"podCount,omitempty"`

@@ -27,7 +27,7 @@ type CompleteWhenApplyConfiguration struct {
 	// status.nodeInfo.containerRuntimeVersion, such as "containerd://2.1.4". At most 256
 	// characters.
 	ContainerRuntimeVersion *string `json:"containerRuntimeVersion,omitempty"`
-	// readySeconds is how long the node must then be Ready without interruption, from 0 to 3600.
+	// readySeconds is the time that the node must then be Ready without interruption, 0 to 3600.
 	// Every change of the compared values or of the Ready condition restarts it. Defaults to 30.
 	ReadySeconds *int32 `json:"readySeconds,omitempty"`
 }

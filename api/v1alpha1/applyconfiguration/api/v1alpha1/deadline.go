@@ -12,14 +12,14 @@ import (
 //
 // Deadline is the time when nodes must be empty, because they will be shut down or removed.
 type DeadlineApplyConfiguration struct {
-	// time is when the nodes must be empty, such as 2026-03-01T22:00:00Z. It can be changed until
-	// the maintenance is complete.
+	// time is the time at which the nodes must be empty, such as 2026-03-01T22:00:00Z. It can be
+	// changed until the maintenance is complete.
 	Time *v1.Time `json:"time,omitempty"`
 	// onDeadline is the action for the remaining pods. Wait continues and reports them; Delete
 	// deletes them regardless of their budgets, which needs the verb bypass-budgets on
 	// nodemaintenances. Defaults to Wait.
 	OnDeadline *apiv1alpha1.DeadlineAction `json:"onDeadline,omitempty"`
-	// deleteBeforeSeconds is how long before time the deletions start, from 3 to 86400. Pods are
+	// deleteBeforeSeconds is the lead of the deletions before time, from 3 to 86400. Pods are
 	// deleted by rising priority, with grace periods that end at most two seconds before time.
 	// Ignored with Wait. Defaults to 60, twice the usual grace period.
 	DeleteBeforeSeconds *int32 `json:"deleteBeforeSeconds,omitempty"`

@@ -12,7 +12,7 @@ type DrainRecordSpecApplyConfiguration struct {
 	MaintenanceRef *MaintenanceReferenceApplyConfiguration `json:"maintenanceRef,omitempty"`
 	// inPlace are the settings of that maintenance.
 	InPlace *InPlaceApplyConfiguration `json:"inPlace,omitempty"`
-	// reason is that of the maintenance, shown in the locks. At most 1,024 characters.
+	// reason is the reason of the maintenance, shown in the locks. At most 1,024 characters.
 	Reason *string `json:"reason,omitempty"`
 	// pods are the pods that stay on the node, by namespace and name. At most 512; pods without
 	// budgets are omitted first.

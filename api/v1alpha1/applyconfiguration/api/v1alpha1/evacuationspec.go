@@ -9,7 +9,7 @@ package v1alpha1
 type EvacuationSpecApplyConfiguration struct {
 	// podRef is the pod. Immutable.
 	PodRef *LocalPodReferenceApplyConfiguration `json:"podRef,omitempty"`
-	// progressDeadlineSeconds is how long an evacuator may report nothing before the next one
+	// progressDeadlineSeconds is the time without a report after which the next evacuator
 	// takes over, from 600 to 21600. Defaults to 1800. Immutable.
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 	// evacuators are the evacuators registered on the pod, read once from its annotations.

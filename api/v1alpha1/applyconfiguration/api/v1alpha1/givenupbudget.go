@@ -14,7 +14,7 @@ import (
 // GivenUpBudget is a budget that could not be locked in time.
 type GivenUpBudgetApplyConfiguration struct {
 	BudgetReferenceApplyConfiguration `json:""`
-	// action is what happens to its pods: Evict or Delete.
+	// action is the action on its pods: Evict or Delete.
 	Action *apiv1alpha1.LockTimeoutAction `json:"action,omitempty"`
 	// givenUpTime is the time when it was given up.
 	GivenUpTime *v1.Time `json:"givenUpTime,omitempty"`

@@ -11,11 +11,11 @@ import (
 //
 // InPlace says how pods stay on a node that returns (skip-drain-on-upgrade).
 type InPlaceApplyConfiguration struct {
-	// expectedDowntimeSeconds is how long a node is away, from 1 to 3600. A pod stays only if it
+	// expectedDowntimeSeconds is the time that a node is away, from 1 to 3600. A pod stays only if it
 	// tolerates the taints node.kubernetes.io/unreachable and node.kubernetes.io/not-ready with
 	// effect NoExecute for this long. Other pods leave.
 	ExpectedDowntimeSeconds *int32 `json:"expectedDowntimeSeconds,omitempty"`
-	// lockTimeoutSeconds is how long a node waits for the locks of its budgets before
+	// lockTimeoutSeconds is the time that a node waits for the locks of its budgets before
 	// onLockTimeout applies, from 1 to 86400. Time while only other drains hold the locks does
 	// not count. Defaults to 300.
 	LockTimeoutSeconds *int32 `json:"lockTimeoutSeconds,omitempty"`

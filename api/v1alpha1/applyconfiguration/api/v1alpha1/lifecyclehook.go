@@ -10,7 +10,7 @@ type LifecycleHookApplyConfiguration struct {
 	// name of the hook, such as MigrateImportantApp, pre-drain or example.com/x. From 3 to 256
 	// characters without spaces.
 	Name *string `json:"name,omitempty"`
-	// owner is who removes the hook, for people. From 3 to 512 characters.
+	// owner is the person or component that removes the hook. From 3 to 512 characters.
 	Owner *string `json:"owner,omitempty"`
 }
 

@@ -7,13 +7,13 @@ package v1alpha1
 //
 // MachineDeletionSpec configures the deletion of a Machine.
 type MachineDeletionSpecApplyConfiguration struct {
-	// nodeDrainTimeoutSeconds is how long the drain of the Node may take; the remaining pods are
+	// nodeDrainTimeoutSeconds is the time limit of the drain of the Node. The remaining pods are
 	// then deleted with the Machine. If unset or 0, there is no limit.
 	NodeDrainTimeoutSeconds *int32 `json:"nodeDrainTimeoutSeconds,omitempty"`
-	// nodeVolumeDetachTimeoutSeconds is how long volumes may take to detach. If unset or 0, there
-	// is no limit.
+	// nodeVolumeDetachTimeoutSeconds is the time limit for volumes to detach. If unset or 0,
+	// there is no limit.
 	NodeVolumeDetachTimeoutSeconds *int32 `json:"nodeVolumeDetachTimeoutSeconds,omitempty"`
-	// nodeDeletionTimeoutSeconds is how long the deletion of the Node is retried. 0 means no
+	// nodeDeletionTimeoutSeconds is the time limit for the deletion of the Node. 0 means no
 	// limit. Defaults to 10.
 	NodeDeletionTimeoutSeconds *int32 `json:"nodeDeletionTimeoutSeconds,omitempty"`
 }

@@ -29,7 +29,7 @@ type MachineStatusApplyConfiguration struct {
 	InfrastructureSeen *bool `json:"infrastructureSeen,omitempty"`
 	// deletion has the start times of the deletion's steps.
 	Deletion *MachineDeletionStatusApplyConfiguration `json:"deletion,omitempty"`
-	// conditions are those of the Machine and of the owners of hooks.
+	// conditions are set by Ebbtide and by the owners of hooks.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

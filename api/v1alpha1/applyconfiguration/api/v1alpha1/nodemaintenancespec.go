@@ -15,8 +15,8 @@ type NodeMaintenanceSpecApplyConfiguration struct {
 	// nodeSelector selects the nodes by labels or by name. Terms are ORed; each needs at least one
 	// expression or field.
 	NodeSelector *v1.NodeSelector `json:"nodeSelector,omitempty"`
-	// stage is how far the maintenance may go. It only moves forward, in the order Idle, Cordon,
-	// Drain, Complete. Defaults to Idle.
+	// stage is the last stage that the maintenance may reach. It only moves forward, in the order
+	// Idle, Cordon, Drain, Complete. Defaults to Idle.
 	Stage *apiv1alpha1.NodeMaintenanceStage `json:"stage,omitempty"`
 	// completedNodes lists the nodes that are restored before the others, as stage Complete does
 	// for all. Nodes can be added in stages Cordon and Drain, and never removed. A later Node with

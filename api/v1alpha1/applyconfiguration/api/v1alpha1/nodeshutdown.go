@@ -21,9 +21,9 @@ type NodeShutdownApplyConfiguration struct {
 	StartTime *v1.Time `json:"startTime,omitempty"`
 	// deadlineTime is the time when the node goes down, drained or not.
 	DeadlineTime *v1.Time `json:"deadlineTime,omitempty"`
-	// delaySeconds is how long systemd-logind delays a shutdown.
+	// delaySeconds is the delay of a shutdown by systemd-logind.
 	DelaySeconds *int32 `json:"delaySeconds,omitempty"`
-	// mode is what the agent does about it.
+	// mode is the reaction of the agent.
 	Mode *apiv1alpha1.NodeShutdownMode `json:"mode,omitempty"`
 }
 
