@@ -3,12 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"ebbtide.dev/ebbtide/internal/sandbox/demo"
 )
@@ -45,7 +42,7 @@ func newDemo() *cobra.Command {
 				return err
 			}
 			out := cmd.OutOrStdout()
-			d := demo.Demo{Out: out, Progress: cmd.ErrOrStderr(), Colour: showsColours(out)}
+			d := demo.Demo{Out: out, Progress: cmd.ErrOrStderr()}
 			if err := chosen.show(d, cmd.Context()); err != nil {
 				return err
 			}
@@ -68,10 +65,4 @@ func storyOf(args []string) (story, error) {
 		names = append(names, s.name)
 	}
 	return story{}, fmt.Errorf("there is no demo %q; choose one of %s", args[0], strings.Join(names, ", "))
-}
-
-// showsColours returns true if out is a terminal, unless the user wants no colours.
-func showsColours(out io.Writer) bool {
-	file, ok := out.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }

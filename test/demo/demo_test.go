@@ -32,21 +32,21 @@ func TestLongThePageShowsTheDemoOfEvictionRequests(t *testing.T) {
 	holdsTo(t, "../../docs/evictionrequests.md", demo.Demo.RunEvictionRequests, storyOfResponders)
 }
 
-// storyOfResponders are the turns and what the responder says, in order, and then how it ends.
+// storyOfResponders returns the active responders and their reports in order, and then the end.
 func storyOfResponders(text string) []string {
-	var turns, end []string
+	var responders, end []string
 	for line := range strings.Lines(text) {
 		match := step.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
 		switch {
-		case match == nil, match[1] == "says" && strings.HasPrefix(match[3], "imperative-eviction"):
-		case match[1] == "turn", match[1] == "says":
-			turns = append(turns, match[1]+" "+match[3])
-		case match[1] == "asks", match[1] == "saved", match[1] == "gone", match[1] == "drained", match[1] == "back":
+		case match == nil, match[1] == "reported" && strings.HasPrefix(match[3], "imperative-eviction"):
+		case match[1] == "active", match[1] == "reported":
+			responders = append(responders, match[1]+" "+match[3])
+		case match[1] == "requested", match[1] == "saved", match[1] == "gone", match[1] == "drained", match[1] == "back":
 			end = append(end, match[1])
 		}
 	}
 	slices.Sort(end)
-	return append(turns, end...)
+	return append(responders, end...)
 }
 
 // holdsTo runs a demo and compares what it prints with what a page shows, as far

@@ -15,13 +15,13 @@ import (
 	"ebbtide.dev/ebbtide/test/prebuilt"
 )
 
-// demoLines are what the demo tells, in this order.
+// demoLines are the lines of the demo, in this order.
 var demoLines = []string{
 	`deleted   log-agent-\w+`,
 	`ended     log-agent-\w+, \d+\.\ds after its deletion`,
 	`held      edge-node-1: edge.yaml is put aside as .edge.yaml.ebbtide-held until no maintenance keeps its pod away.`,
-	`off       the power of node-1 is cut, and switched on again`,
-	`boots     node-1 is another boot, and edge-node-1 is Held`,
+	`off       the power of node-1 is switched off and on again`,
+	`boots     node-1 has rebooted, and edge-node-1 is Held`,
 	`complete  the work is done: stage Complete`,
 	`runs      edge-node-1`,
 }
@@ -44,7 +44,7 @@ func TestLongTheDemoOfANode(t *testing.T) {
 		t.Fatalf("the demo ends with %v\n%s\n%s", err, said, &progress)
 	}
 	t.Logf("took %s", time.Since(begin).Round(time.Second))
-	told := regexp.MustCompile(`(?s)` + strings.Join(demoLines, `\n.*`) + `\n.*edge-node-1 was away for \d+\.\ds, over a boot of its node\.`)
+	told := regexp.MustCompile(`(?s)` + strings.Join(demoLines, `\n.*`) + `\n.*edge-node-1 was down for \d+\.\ds, during a reboot of its node\.`)
 	if !told.Match(said) {
 		t.Errorf("the demo says\n%s\nwant %s", said, told)
 	}

@@ -33,7 +33,7 @@ func (a *arrival) allRun() bool {
 	return running == a.want && len(a.open) == a.want
 }
 
-// see takes notice of one change.
+// see adds one change to the story.
 func (a *arrival) see(at time.Duration, change watch.Event) error {
 	switch object := change.Object.(type) {
 	case *v1alpha1.Machine:
@@ -44,7 +44,7 @@ func (a *arrival) see(at time.Duration, change watch.Event) error {
 	case *corev1.Node:
 		if answers(object) && len(object.Spec.Taints) == 0 && !a.open[object.Name] {
 			a.open[object.Name] = true
-			a.say(at, object.Name, "Node "+object.Name+" takes pods")
+			a.say(at, object.Name, "Node "+object.Name+" is ready for pods")
 		}
 	default:
 		return fmt.Errorf("a watch ended early: %v", change)
@@ -52,19 +52,19 @@ func (a *arrival) see(at time.Duration, change watch.Event) error {
 	return nil
 }
 
-// arrived is the phase of a Machine and what it has by then.
+// arrived describes the phase of a Machine with its node or provider ID.
 func arrived(machine *v1alpha1.Machine) string {
 	text := string(machine.Status.Phase)
 	switch ref := machine.Status.NodeRef; {
 	case ref != nil:
-		text += ": it has Node " + ref.Name
+		text += ": Node " + ref.Name
 	case machine.Spec.ProviderID != "":
-		text += ": it is known as " + machine.Spec.ProviderID
+		text += ": providerID " + machine.Spec.ProviderID
 	}
 	return text
 }
 
-// lastStatus says how far the Machines have come, for an error.
+// lastStatus describes the progress for an error.
 func (a *arrival) lastStatus() string {
-	return fmt.Sprintf("the phases are %v, %d nodes take pods", a.phases, len(a.open))
+	return fmt.Sprintf("the phases are %v, %d nodes are ready for pods", a.phases, len(a.open))
 }

@@ -22,7 +22,7 @@ func (f *floor) see(budget *policyv1.PodDisruptionBudget) {
 
 func (f *floor) print(out io.Writer) {
 	if f.budget != nil {
-		fmt.Fprintf(out, "%s never had fewer than %d of %d pods ready; its budget asks for %d.\n",
+		fmt.Fprintf(out, "%s never had fewer than %d of %d pods ready; its budget requires %d.\n",
 			f.budget.Name, f.fewest, f.budget.Status.ExpectedPods, f.budget.Status.DesiredHealthy)
 	}
 }

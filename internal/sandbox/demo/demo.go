@@ -21,14 +21,12 @@ import (
 type Demo struct {
 	// Out gets the story, Progress what happens before it.
 	Out, Progress io.Writer
-	// Colour says whether Out shows colours.
-	Colour bool
 	// Programs is the Programs of the Spec of the sandbox.
 	Programs string
 }
 
-// on builds what is missing, shows something on a control plane with the manager,
-// and removes everything again.
+// on builds missing binaries, shows something on a control plane with the manager, and removes
+// everything again.
 func (d Demo) on(ctx context.Context, spec sandbox.Spec, show func(context.Context, *sandbox.Cluster) error) (err error) {
 	binaries, err := sandbox.Build(ctx, sandbox.BuildSpec{Nodes: spec.RealNodes > 0, Manager: true}, d.Progress)
 	if err != nil {
@@ -61,25 +59,25 @@ func (d Demo) on(ctx context.Context, spec sandbox.Spec, show func(context.Conte
 
 // story turns changes of objects into lines.
 type story interface {
-	// see takes notice of one change.
+	// see adds one change to the story.
 	see(at time.Duration, change watch.Event) error
-	// lastStatus says how far it has come, for an error.
+	// lastStatus describes the progress for an error.
 	lastStatus() string
 }
 
-// teller tells a story as the changes come in.
+// teller prints a story as changes arrive.
 type teller struct {
 	story   story
 	changes <-chan watch.Event
 	start   time.Time
 }
 
-// tellUntil tells until the story has come to a point.
+// tellUntil prints until a condition holds.
 func (t *teller) tellUntil(ctx context.Context, reached func() bool) error {
 	return t.tell(ctx, reached, nil)
 }
 
-// tellFor tells for a while.
+// tellFor prints for a while.
 func (t *teller) tellFor(ctx context.Context, while time.Duration) error {
 	timer := time.NewTimer(while)
 	defer timer.Stop()

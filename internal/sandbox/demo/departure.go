@@ -35,7 +35,7 @@ type departure struct {
 	silent   bool
 	detached bool
 	step     string // the reason of condition Deleting
-	message  string // what it says
+	message  string
 	refused  bool
 	ended    int // how many of its parts are gone
 	gone     bool
@@ -55,10 +55,10 @@ func newDeparture(worker string, say say) *departure {
 	return &departure{say: say, worker: worker, pods: map[types.UID]*leaver{}}
 }
 
-// isGone says whether the Machine and all that it was made of are gone.
+// isGone reports whether the Machine and all of its parts are gone.
 func (d *departure) isGone() bool { return d.gone && d.ended == len(parts) }
 
-// see takes notice of one change.
+// see adds one change to the story.
 func (d *departure) see(at time.Duration, change watch.Event) error {
 	gone := change.Type == watch.Deleted
 	switch object := change.Object.(type) {
@@ -99,7 +99,7 @@ func (d *departure) seeMachine(at time.Duration, machine *v1alpha1.Machine, gone
 	}
 }
 
-// seeRefusal tells of the first eviction that the API server refuses.
+// seeRefusal prints the first eviction that the API server refuses.
 func (d *departure) seeRefusal(at time.Duration, machine *v1alpha1.Machine) {
 	draining := meta.FindStatusCondition(machine.Status.Conditions, v1alpha1.ConditionDrainingSucceeded)
 	if draining == nil || d.refused {
@@ -132,7 +132,7 @@ func (d *departure) seeNode(at time.Duration, node *corev1.Node) {
 		d.say(at, "cordoned", d.worker)
 	case !answers(node) && !d.silent:
 		d.silent = true
-		d.say(at, "silent", "Node "+d.worker+" does not answer any more")
+		d.say(at, "silent", "Node "+d.worker+" is no longer ready")
 	}
 }
 
@@ -167,7 +167,7 @@ func (d *departure) seeVolume(at time.Duration, attachment *storagev1.VolumeAtta
 	}
 }
 
-// lastStatus says how far the deletion has come, for an error.
+// lastStatus describes the progress for an error.
 func (d *departure) lastStatus() string {
 	return cmp.Or(d.step, "the deletion has not begun") + ": " + d.message
 }
@@ -182,7 +182,7 @@ func (d *departure) printSummary(out io.Writer) {
 		}
 	}
 	slices.Sort(stayed)
-	fmt.Fprintf(out, "\n%s was gone after %.1fs: %d pods evicted; what went with it: %s.\n",
-		d.worker, d.goneAt.Seconds(), evicted, cmp.Or(strings.Join(stayed, ", "), "nothing"))
+	fmt.Fprintf(out, "\n%s was gone after %.1fs: %d pods evicted; pods that stayed: %s.\n",
+		d.worker, d.goneAt.Seconds(), evicted, cmp.Or(strings.Join(stayed, ", "), "none"))
 	d.budget.print(out)
 }

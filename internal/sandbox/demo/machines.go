@@ -27,13 +27,13 @@ const (
 	departWithin = 3 * time.Minute
 )
 
-// holds are the hooks that hold the Machine, and how long the demo lets them.
-var holds = []struct {
+// hooks delay the deletion of the Machine until the demo removes them.
+var hooks = []struct {
 	step, point, done string
 	lasts             time.Duration
 }{
 	{v1alpha1.ReasonWaitingForPreDrainHook, "preDrain", "the backup is done: its owner removes the hook " + beforeDrain, 2 * time.Second},
-	{v1alpha1.ReasonWaitingForPreTerminateHook, "preTerminate", "it is out of the books: their owner removes the hook " + beforeEnd, time.Second},
+	{v1alpha1.ReasonWaitingForPreTerminateHook, "preTerminate", "the inventory is updated: its owner removes the hook " + beforeEnd, time.Second},
 }
 
 var (
@@ -41,8 +41,7 @@ var (
 	errNotGone  = fmt.Errorf("the Machine is not gone after %s", departWithin)
 )
 
-// RunMachines builds what is missing, shows Machines come and one of them go, and
-// removes everything again. It ends when the Machine is gone.
+// RunMachines shows the creation of Machines and the deletion of one of them.
 func (d Demo) RunMachines(ctx context.Context) error {
 	return d.on(ctx, sandbox.Spec{}, func(ctx context.Context, c *sandbox.Cluster) error {
 		var log bytes.Buffer
@@ -67,7 +66,7 @@ func (d Demo) liveAndDie(ctx context.Context, c client.WithWatch) error {
 	return d.depart(ctx, c, worker)
 }
 
-// arrive has Machines made, and tells of it until their nodes take pods.
+// arrive creates Machines and prints events until their nodes are ready for pods.
 func (d Demo) arrive(ctx context.Context, c client.WithWatch) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, arriveWithin, errNotThere)
 	defer cancel()
@@ -80,7 +79,7 @@ Kubernetes %s without a node. Cluster fleet/shop gets three Machines: bootstrap 
 an instance from a SandboxMachine, and a node that joins when the instance runs.
 
 `, sandbox.RequestedVersion())
-	s := newArrival(len(workers), printer(d.Out, d.Colour))
+	s := newArrival(len(workers), printer(d.Out))
 	t := &teller{story: s, changes: changes, start: time.Now()}
 	if err := openFleet(ctx, c); err != nil {
 		return err
@@ -88,7 +87,7 @@ an instance from a SandboxMachine, and a node that joins when the instance runs.
 	return t.tellUntil(ctx, s.allRun)
 }
 
-// depart deletes a Machine and tells what happens until it is gone.
+// depart deletes a Machine and prints events until it is gone.
 func (d Demo) depart(ctx context.Context, c client.WithWatch, worker string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, departWithin, errNotGone)
 	defer cancel()
@@ -105,21 +104,21 @@ func (d Demo) depart(ctx context.Context, c client.WithWatch, worker string) err
 		return err
 	}
 	d.printTenants(worker)
-	s := newDeparture(worker, printer(d.Out, d.Colour))
+	s := newDeparture(worker, printer(d.Out))
 	t := &teller{story: s, changes: changes, start: time.Now()}
 	machine := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: fleetNamespace, Name: worker}}
 	if err := c.Delete(ctx, machine); err != nil {
 		return fmt.Errorf("delete Machine: %w", err)
 	}
-	for _, held := range holds {
-		if err := t.tellUntil(ctx, func() bool { return s.step == held.step }); err != nil {
+	for _, hook := range hooks {
+		if err := t.tellUntil(ctx, func() bool { return s.step == hook.step }); err != nil {
 			return err
 		}
-		if err := t.tellFor(ctx, held.lasts); err != nil {
+		if err := t.tellFor(ctx, hook.lasts); err != nil {
 			return err
 		}
-		s.say(time.Since(t.start), "hook", held.done)
-		if err := removeHooks(ctx, c, worker, held.point); err != nil {
+		s.say(time.Since(t.start), "hook", hook.done)
+		if err := removeHooks(ctx, c, worker, hook.point); err != nil {
 			return err
 		}
 	}
@@ -137,8 +136,8 @@ Namespace shop runs
   StatefulSet db       1 pod   MachineDrainRule databases: order 100; terminates in 1s, its volume is detached within 3s
   Deployment  metrics  3 pods  MachineDrainRule monitoring: Skip
 
-Machine %s, where db-0 runs, is deleted. Hooks hold every Machine until their owners remove them:
-%s in front of the drain, %s in front of the end of the instance.
+Machine %s, where db-0 runs, is deleted. Its hooks wait until their owners remove them:
+%s before the drain, %s before the instance is deleted.
 
 `, worker, beforeDrain, beforeEnd)
 }

@@ -62,7 +62,7 @@ func attachment(node string) *storagev1.VolumeAttachment {
 func TestTheArrivalOfMachinesSaysEachPhaseOnce(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	a := newArrival(1, printer(&out, false))
+	a := newArrival(1, printer(&out))
 	fresh := instanceNode(false, corev1.ConditionTrue)
 	fresh.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeNotReady}}
 	for i, object := range []runtime.Object{
@@ -87,9 +87,9 @@ func TestTheArrivalOfMachinesSaysEachPhaseOnce(t *testing.T) {
 		t.Errorf("they do not run: %s", a.lastStatus())
 	}
 	want := `   1.0s  worker-1  Pending
-   3.0s  worker-1  Provisioned: it is known as sandbox://1
-   4.0s  worker-1  Running: it has Node node-1
-   7.0s  worker-1  Node worker-1 takes pods
+   3.0s  worker-1  Provisioned: providerID sandbox://1
+   4.0s  worker-1  Running: Node node-1
+   7.0s  worker-1  Node worker-1 is ready for pods
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("story (-want +got):\n%s", diff)
@@ -134,21 +134,21 @@ const wantEnd = `   0.1s  step      WaitingForPreDrainHook: held by Backup
    2.2s  evicted   db
    3.2s  gone      db, 1.0s after its eviction
    5.0s  detached  disk-1 from worker-1
-   5.1s  silent    Node worker-1 does not answer any more
+   5.1s  silent    Node worker-1 is no longer ready
    5.2s  instance  SandboxMachine worker-1 is gone
    5.3s  bootstrap SandboxConfig worker-1 is gone
    5.4s  node      Node worker-1 is gone
    5.5s  step      DeletionCompleted: nothing is left
    5.5s  gone      Machine worker-1
 
-worker-1 was gone after 5.5s: 2 pods evicted; what went with it: metrics.
-web never had fewer than 1 of 2 pods ready; its budget asks for 1.
+worker-1 was gone after 5.5s: 2 pods evicted; pods that stayed: metrics.
+web never had fewer than 1 of 2 pods ready; its budget requires 1.
 `
 
 func TestTheEndOfAMachineIsToldStepByStep(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	d := newDeparture("worker-1", printer(&out, false))
+	d := newDeparture("worker-1", printer(&out))
 	if diff := cmp.Diff("the deletion has not begun: ", d.lastStatus()); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
@@ -171,7 +171,7 @@ func TestTheEndOfAMachineIsToldStepByStep(t *testing.T) {
 
 func TestStoriesOfMachinesDoNotGoOnWithoutTheirWatches(t *testing.T) {
 	t.Parallel()
-	silent := printer(&strings.Builder{}, false)
+	silent := printer(&strings.Builder{})
 	for name, s := range map[string]story{"arrival": newArrival(1, silent), "departure": newDeparture("worker-1", silent)} {
 		if err := s.see(0, watch.Event{Type: watch.Error}); err == nil || !strings.Contains(err.Error(), "a watch ended early") {
 			t.Errorf("%s: error is %v, want that a watch ended early", name, err)

@@ -28,8 +28,7 @@ var plan = []v1alpha1.DrainPlanEntry{
 	{PodPriority: 1000, PodType: v1alpha1.PodTypeDefault},
 }
 
-// Run builds what is missing, shows a drain and removes everything again. It ends
-// when the node is schedulable again and has its DaemonSets.
+// Run shows the drain of a node, until the node is schedulable again and has its DaemonSets.
 func (d Demo) Run(ctx context.Context) error {
 	return d.on(ctx, sandbox.Spec{Nodes: nodes}, func(ctx context.Context, c *sandbox.Cluster) error {
 		node, err := openShop(ctx, c.Client)
@@ -40,7 +39,7 @@ func (d Demo) Run(ctx context.Context) error {
 	})
 }
 
-// drain drains a node, gives it back, and tells the story.
+// drain drains a node, completes the maintenance, and prints the story.
 func (d Demo) drain(ctx context.Context, c client.WithWatch, node string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, drainWithin, errTooLong)
 	defer cancel()
@@ -55,7 +54,7 @@ func (d Demo) drain(ctx context.Context, c client.WithWatch, node string) error 
 		return err
 	}
 	d.printOpening(node)
-	s := newDrain(node, plan, printer(d.Out, d.Colour))
+	s := newDrain(node, plan, printer(d.Out))
 	t := &teller{story: s, changes: changes, start: time.Now()}
 	if err := c.Create(ctx, newMaintenance(node)); err != nil {
 		return fmt.Errorf("create NodeMaintenance: %w", err)
@@ -107,7 +106,7 @@ func newMaintenance(node string) *v1alpha1.NodeMaintenance {
 	}
 }
 
-// complete gives the node back, as an administrator does after the work.
+// complete ends the maintenance, as an administrator does after the work.
 func complete(ctx context.Context, c client.Client) error {
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"stage":"Complete"}}`))
 	object := &v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: maintenance}}

@@ -46,7 +46,7 @@ type tenant struct {
 	evicted   bool
 	evictedAt time.Duration
 	refused   bool
-	surges    bool // it serves on until it is replaced
+	surges    bool // it serves until it is replaced
 	replaced  bool
 	gone      bool
 	returned  bool // it came after the drain
@@ -58,7 +58,7 @@ func newDrain(node string, plan []v1alpha1.DrainPlanEntry, say say) *drain {
 
 func (s *drain) isDrained() bool { return s.drained }
 
-// isBack says whether the node is schedulable again after its drain, and every
+// isBack reports whether the node is schedulable again after its drain, and every
 // DaemonSet has its pod there again.
 func (s *drain) isBack() bool {
 	missing := 0
@@ -73,7 +73,7 @@ func (s *drain) isBack() bool {
 	return s.back && missing <= 0
 }
 
-// see takes notice of one change.
+// see adds one change to the story.
 func (s *drain) see(at time.Duration, change watch.Event) error {
 	gone := change.Type == watch.Deleted
 	switch object := change.Object.(type) {
@@ -116,7 +116,7 @@ func (s *drain) seePod(at time.Duration, pod *corev1.Pod, gone bool) {
 	}
 	if _, detached := pod.Annotations[v1alpha1.SurgeAnnotation]; detached && !p.surges {
 		p.surges = true
-		s.say(at, "surges", pod.Name+" serves on until it is replaced")
+		s.say(at, "surges", pod.Name+" serves until it is replaced")
 	}
 	if pod.DeletionTimestamp != nil && !p.evicted {
 		p.evicted, p.evictedAt = true, at
@@ -162,7 +162,7 @@ func (s *drain) seeEvacuation(at time.Duration, evacuation *v1alpha1.Evacuation)
 	}
 }
 
-// seeWave announces an entry of the plan when the first of its pods is asked to leave.
+// seeWave announces an entry of the plan with its first Evacuation.
 func (s *drain) seeWave(at time.Duration, first *tenant) {
 	wave := s.waveOf(first)
 	if wave <= s.wave {
@@ -175,11 +175,11 @@ func (s *drain) seeWave(at time.Duration, first *tenant) {
 			pods++
 		}
 	}
-	who := "of DaemonSets"
+	group := "of DaemonSets"
 	if !first.daemon {
-		who = fmt.Sprintf("with priority up to %d", s.plan[wave-1].PodPriority)
+		group = fmt.Sprintf("with priority up to %d", s.plan[wave-1].PodPriority)
 	}
-	s.say(at, fmt.Sprintf("wave %d", wave), fmt.Sprintf("%d %s", pods, who))
+	s.say(at, fmt.Sprintf("wave %d", wave), fmt.Sprintf("%d %s", pods, group))
 }
 
 // waveOf is the number of the first plan entry that reaches an ordinary pod, 0 if
@@ -205,7 +205,7 @@ func (s *drain) seeMaintenance(at time.Duration, maintenance *v1alpha1.NodeMaint
 	}
 }
 
-// lastStatus says how far the maintenance has come, for an error.
+// lastStatus describes the progress for an error.
 func (s *drain) lastStatus() string {
 	if s.status.Summary != "" {
 		return s.status.Summary
@@ -233,7 +233,7 @@ func (s *drain) printSummary(out io.Writer) {
 		}
 	}
 	slices.Sort(stay)
-	fmt.Fprintf(out, "\n%s was drained in %.1fs: %d pods evicted (%d waited for a budget, %d replaced before), %d of DaemonSets deleted; what stays: %s.\n",
-		s.node, s.drainedAt.Seconds(), evicted, waited, replaced, deleted, cmp.Or(strings.Join(stay, ", "), "nothing"))
+	fmt.Fprintf(out, "\n%s was drained in %.1fs: %d pods evicted (%d waited for a budget, %d replaced before), %d of DaemonSets deleted; pods that stay: %s.\n",
+		s.node, s.drainedAt.Seconds(), evicted, waited, replaced, deleted, cmp.Or(strings.Join(stay, ", "), "none"))
 	s.budget.print(out)
 }

@@ -41,7 +41,7 @@ func pod(name string, priority int32, terminating bool) *corev1.Pod {
 	return p
 }
 
-// detached is a pod that serves on until it is replaced.
+// detached is a pod that serves until it is replaced.
 func detached(name string) *corev1.Pod {
 	p := pod(name, 0, false)
 	p.Annotations = map[string]string{v1alpha1.SurgeAnnotation: "{}"}
@@ -78,7 +78,7 @@ func budget(healthy int32) *policyv1.PodDisruptionBudget {
 
 func drained() *v1alpha1.NodeMaintenance {
 	return &v1alpha1.NodeMaintenance{Status: v1alpha1.NodeMaintenanceStatus{Conditions: []metav1.Condition{{
-		Type: v1alpha1.ConditionDrained, Status: metav1.ConditionTrue, Message: "nobody is left",
+		Type: v1alpha1.ConditionDrained, Status: metav1.ConditionTrue, Message: "no pod is left",
 	}}}}
 }
 
@@ -119,7 +119,7 @@ var aDrain = []moment{
 
 const wantStory = `   0.1s  cordoned  node-1
    0.2s  wave 2    2 with priority up to 0
-   0.2s  surges    web-a serves on until it is replaced
+   0.2s  surges    web-a serves until it is replaced
    0.2s  replaced  Pod web-a is replaced.
    0.3s  evicted   web-a
    0.4s  waits     web-b (PDBExhausted): the budget allows none
@@ -129,17 +129,17 @@ const wantStory = `   0.1s  cordoned  node-1
    3.2s  gone      db, 2.0s after its eviction
    3.2s  wave 4    1 of DaemonSets
    3.3s  deleted   agent-1
-   3.3s  drained   Drained=True: nobody is left
+   3.3s  drained   Drained=True: no pod is left
    3.4s  back      node-1 is schedulable again
    3.5s  returns   agent-2
 
-node-1 was drained in 3.3s: 3 pods evicted (1 waited for a budget, 1 replaced before), 1 of DaemonSets deleted; what stays: nothing.
-web never had fewer than 1 of 2 pods ready; its budget asks for 1.
+node-1 was drained in 3.3s: 3 pods evicted (1 waited for a budget, 1 replaced before), 1 of DaemonSets deleted; pods that stay: none.
+web never had fewer than 1 of 2 pods ready; its budget requires 1.
 `
 
 func TestAStorySaysEachThingOnceAndWhenItWasSeen(t *testing.T) {
 	var out strings.Builder
-	s := newDrain("node-1", plan, printer(&out, false))
+	s := newDrain("node-1", plan, printer(&out))
 	for _, m := range aDrain {
 		if m.at < 3500*time.Millisecond && s.isBack() {
 			t.Errorf("the node is back before %s", m.at)
@@ -158,20 +158,9 @@ func TestAStorySaysEachThingOnceAndWhenItWasSeen(t *testing.T) {
 }
 
 func TestAStoryDoesNotGoOnWithoutItsWatches(t *testing.T) {
-	s := newDrain("node-1", plan, printer(&strings.Builder{}, false))
+	s := newDrain("node-1", plan, printer(&strings.Builder{}))
 	err := s.see(0, watch.Event{Type: watch.Error})
 	if err == nil || !strings.Contains(err.Error(), "a watch ended early") {
 		t.Errorf("error is %v, want that a watch ended early", err)
-	}
-}
-
-func TestColourMarksTheVerbAndNothingElse(t *testing.T) {
-	var out strings.Builder
-	say := printer(&out, true)
-	say(time.Second, "drained", "node-1")
-	say(time.Second, "evicted", "web")
-	want := "   1.0s  \x1b[32mdrained  \x1b[0m node-1\n   1.0s  evicted   web\n"
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Errorf("lines (-want +got):\n%s", diff)
 	}
 }

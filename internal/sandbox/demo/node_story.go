@@ -40,12 +40,12 @@ func newOutage(node string, say say) *outage {
 func (s *outage) isDrained() bool { return s.drained && s.static.State == v1alpha1.StaticPodHeld }
 func (s *outage) hasBooted() bool { return s.booted }
 
-// isBack says whether all that was on the node is there again.
+// isBack reports whether all pods of the node have returned.
 func (s *outage) isBack() bool {
 	return s.back && s.returned && s.static.State == v1alpha1.StaticPodRunning
 }
 
-// see takes notice of one change.
+// see adds one change to the story.
 func (s *outage) see(at time.Duration, change watch.Event) error {
 	switch object := change.Object.(type) {
 	case *corev1.Node:
@@ -72,14 +72,14 @@ func (s *outage) seeNode(at time.Duration, node *corev1.Node) {
 		s.say(at, "cordoned", s.node)
 	case s.drained && !s.booted && node.Status.NodeInfo.BootID != s.boot && answers(node):
 		s.booted = true
-		s.say(at, "boots", fmt.Sprintf("%s is another boot, and %s is %s", s.node, s.static.Name, s.static.State))
+		s.say(at, "boots", fmt.Sprintf("%s has rebooted, and %s is %s", s.node, s.static.Name, s.static.State))
 	case !node.Spec.Unschedulable && s.booted && !s.back:
 		s.back = true
 		s.say(at, "back", s.node+" is schedulable again")
 	}
 }
 
-// seePod tells of pods of DaemonSets; what is told of static pods comes from their agent.
+// seePod prints changes of DaemonSet pods; those of static pods come from their agent.
 func (s *outage) seePod(at time.Duration, pod *corev1.Pod, gone bool) {
 	if owner := metav1.GetControllerOf(pod); owner == nil || owner.Kind != "DaemonSet" {
 		return
@@ -106,7 +106,7 @@ func (s *outage) seePod(at time.Duration, pod *corev1.Pod, gone bool) {
 
 // verbs maps the states of a static pod to words.
 var verbs = map[v1alpha1.StaticPodState]string{
-	v1alpha1.StaticPodHolding: "aside", v1alpha1.StaticPodHeld: "held", v1alpha1.StaticPodRestoring: "put back", v1alpha1.StaticPodRunning: "runs",
+	v1alpha1.StaticPodHolding: "renamed", v1alpha1.StaticPodHeld: "held", v1alpha1.StaticPodRestoring: "restored", v1alpha1.StaticPodRunning: "runs",
 }
 
 func (s *outage) seeAgent(at time.Duration, agent *v1alpha1.NodeAgent) {
@@ -119,7 +119,7 @@ func (s *outage) seeAgent(at time.Duration, agent *v1alpha1.NodeAgent) {
 		text := pod.Name
 		switch pod.State {
 		case v1alpha1.StaticPodHolding:
-			text += fmt.Sprintf(": %[1]s is called .%[1]s.ebbtide-held now, so the kubelet ends it", pod.Manifest)
+			text += fmt.Sprintf(": %[1]s is renamed to .%[1]s.ebbtide-held, so the kubelet ends the pod", pod.Manifest)
 		case v1alpha1.StaticPodHeld:
 			s.heldAt = at
 			text += ": " + pod.Message
@@ -140,11 +140,11 @@ func (s *outage) seeMaintenance(at time.Duration, m *v1alpha1.NodeMaintenance) {
 	}
 }
 
-// lastStatus says how far it has come, for an error.
+// lastStatus describes the progress for an error.
 func (s *outage) lastStatus() string {
 	return fmt.Sprintf("%s; %s is %s: %s", s.summary, s.static.Name, s.static.State, s.static.Message)
 }
 
 func (s *outage) printSummary(out io.Writer) {
-	fmt.Fprintf(out, "\n%s was away for %.1fs, over a boot of its node.\n", s.static.Name, (s.runsAt - s.heldAt).Seconds())
+	fmt.Fprintf(out, "\n%s was down for %.1fs, during a reboot of its node.\n", s.static.Name, (s.runsAt - s.heldAt).Seconds())
 }

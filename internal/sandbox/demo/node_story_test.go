@@ -72,21 +72,21 @@ var anOutage = []moment{
 const wantOutage = `   0.1s  cordoned  node-1
    0.2s  deleted   agent-1
    0.9s  ended     agent-1, 0.7s after its deletion
-   1.0s  aside     edge-node-1: edge.yaml is called .edge.yaml.ebbtide-held now, so the kubelet ends it
+   1.0s  renamed   edge-node-1: edge.yaml is renamed to .edge.yaml.ebbtide-held, so the kubelet ends the pod
    1.3s  held      edge-node-1: it is aside.
    1.4s  drained   node-1
-   5.0s  boots     node-1 is another boot, and edge-node-1 is Held
+   5.0s  boots     node-1 has rebooted, and edge-node-1 is Held
    6.0s  back      node-1 is schedulable again
-   6.1s  put back  edge-node-1: it is back.
+   6.1s  restored  edge-node-1: it is back.
    6.3s  runs      edge-node-1
    7.0s  returns   agent-2
 
-edge-node-1 was away for 5.0s, over a boot of its node.
+edge-node-1 was down for 5.0s, during a reboot of its node.
 `
 
 func TestTheStoryOfANodeIsOverWhenAllIsBack(t *testing.T) {
 	var out strings.Builder
-	s := newOutage("node-1", printer(&out, false))
+	s := newOutage("node-1", printer(&out))
 	for _, m := range anOutage {
 		if s.isDrained() && m.at < 1400*time.Millisecond || s.hasBooted() && m.at < 5*time.Second || s.isBack() {
 			t.Errorf("before %s: drained %t, booted %t, back %t", m.at, s.isDrained(), s.hasBooted(), s.isBack())

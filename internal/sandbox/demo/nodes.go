@@ -27,10 +27,9 @@ var edgePod []byte
 // edgeFile is the manifest of the static pod edge.
 const edgeFile = "edge.yaml"
 
-// RunNodes builds what is missing, drains a real node with a static pod, cuts its power,
-// gives it back, and removes everything again. It ends when all that was on the node runs.
+// RunNodes drains a real node with a static pod, cuts its power, and completes the maintenance.
 //
-// Errors: this machine cannot have real nodes, and all that it lacks.
+// Errors: this machine cannot run real nodes, and all missing requirements.
 func (d Demo) RunNodes(ctx context.Context) error {
 	if err := machine.Check(); err != nil {
 		return err
@@ -50,7 +49,7 @@ func (d Demo) RunNodes(ctx context.Context) error {
 	})
 }
 
-// openEdge has a DaemonSet and a static pod run on a node, and an agent beside its kubelet.
+// openEdge starts a DaemonSet and a static pod on a node, and an agent beside its kubelet.
 func openEdge(ctx context.Context, c *sandbox.Cluster, node string) (*sandbox.Program, error) {
 	if err := create(ctx, c.Client, edge); err != nil {
 		return nil, err
@@ -67,16 +66,16 @@ func openEdge(ctx context.Context, c *sandbox.Cluster, node string) (*sandbox.Pr
 	}
 	saw := ""
 	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, openWithin, true, func(ctx context.Context) (bool, error) {
-		pods, told := &corev1.PodList{}, &v1alpha1.NodeAgent{}
-		err := errors.Join(c.Client.List(ctx, pods, client.InNamespace("default")), c.Client.Get(ctx, client.ObjectKey{Name: node}, told))
+		pods, reported := &corev1.PodList{}, &v1alpha1.NodeAgent{}
+		err := errors.Join(c.Client.List(ctx, pods, client.InNamespace("default")), c.Client.Get(ctx, client.ObjectKey{Name: node}, reported))
 		ready := 0
 		for i := range pods.Items {
 			if isReady(&pods.Items[i]) {
 				ready++
 			}
 		}
-		saw = fmt.Sprintf("%d of 2 pods are ready, the agent tells of %d static pods, %v", ready, len(told.Status.StaticPods), err)
-		return err == nil && ready == 2 && len(told.Status.StaticPods) == 1, nil
+		saw = fmt.Sprintf("%d of 2 pods are ready, the agent reports %d static pods, %v", ready, len(reported.Status.StaticPods), err)
+		return err == nil && ready == 2 && len(reported.Status.StaticPods) == 1, nil
 	})
 	if err != nil && ctx.Err() == nil {
 		err = fmt.Errorf("wait for the pods: %s: %w", saw, err)
@@ -84,7 +83,7 @@ func openEdge(ctx context.Context, c *sandbox.Cluster, node string) (*sandbox.Pr
 	return agent, err
 }
 
-// outage drains the node, cuts its power, gives it back, and tells the story.
+// outage drains the node, cuts its power, completes the maintenance, and prints the story.
 func (d Demo) outage(ctx context.Context, c *sandbox.Cluster, node string) error {
 	changes, err := watchAll(ctx, c.Client, []source{
 		{&corev1.NodeList{}, named(node)},
@@ -104,7 +103,7 @@ NodeMaintenance %s, stage Drain, for %s: the DaemonSet first, then the static po
 Then the power is cut.
 
 `, sandbox.RequestedVersion(), edgeFile, maintenance, node)
-	s := newOutage(node, printer(d.Out, d.Colour))
+	s := newOutage(node, printer(d.Out))
 	t := &teller{story: s, changes: changes, start: time.Now()}
 	work := newMaintenance(node)
 	work.Spec.DrainPlan = nil
@@ -114,7 +113,7 @@ Then the power is cut.
 	if err := t.tellUntil(ctx, s.isDrained); err != nil {
 		return err
 	}
-	s.say(time.Since(t.start), "off", "the power of "+node+" is cut, and switched on again")
+	s.say(time.Since(t.start), "off", "the power of "+node+" is switched off and on again")
 	if err := c.PowerOff(node); err != nil {
 		return err
 	}

@@ -21,8 +21,7 @@ var database []byte
 // saving is the time that the database needs to save its data.
 const saving = 2 * time.Second
 
-// RunEvictionRequests builds what is missing, drains a node with a pod that has a say in its
-// own eviction, gives the node back, and removes everything again.
+// RunEvictionRequests drains a node with a pod that responds to its eviction.
 //
 // Errors: this version of Kubernetes has no EvictionRequests.
 func (d Demo) RunEvictionRequests(ctx context.Context) error {
@@ -43,7 +42,7 @@ func (d Demo) RunEvictionRequests(ctx context.Context) error {
 	})
 }
 
-// openDatabase has the database run, and returns its node.
+// openDatabase starts the database and returns its node.
 func openDatabase(ctx context.Context, c client.Client) (node string, err error) {
 	if err := create(ctx, c, database); err != nil {
 		return "", err
@@ -59,7 +58,7 @@ func openDatabase(ctx context.Context, c client.Client) (node string, err error)
 	return pod.Spec.NodeName, nil
 }
 
-// respond drains the node, saves the data, gives the node back, and tells the story.
+// respond drains the node, saves the data, completes the maintenance, and prints the story.
 func (d Demo) respond(ctx context.Context, c client.WithWatch, node string) error {
 	changes, err := watchAll(ctx, c, []source{
 		{&corev1.NodeList{}, named(node)},
@@ -73,26 +72,28 @@ func (d Demo) respond(ctx context.Context, c client.WithWatch, node string) erro
 	}
 	fmt.Fprintf(d.Out, `
 Kubernetes %s with the feature gate EvictionRequestAPI. Ebbtide is the controller of EvictionRequests;
-StatefulSet db has one pod, whose responder example.com/save (examples/responder) has its data saved first.
+StatefulSet db has one pod. Its responder example.com/save (examples/responder) waits until the data is saved.
 
 NodeMaintenance %s, stage Drain, for %s.
 
 `, sandbox.RequestedVersion(), maintenance, node)
-	s := newResponse(node, printer(d.Out, d.Colour))
+	s := newResponse(node, printer(d.Out))
 	t := &teller{story: s, changes: changes, start: time.Now()}
 	if err := c.Create(ctx, newMaintenance(node)); err != nil {
 		return fmt.Errorf("create NodeMaintenance: %w", err)
 	}
-	if err := t.tellUntil(ctx, s.isTold); err != nil {
+	if err := t.tellUntil(ctx, s.isReported); err != nil {
 		return err
 	}
-	time.Sleep(saving)
-	s.say(time.Since(t.start), "saved", "the data is saved, as an annotation of db-0 says")
+	if err := t.tellFor(ctx, saving); err != nil {
+		return err
+	}
+	s.say(time.Since(t.start), "saved", "the data is saved: annotation example.com/saved of db-0")
 	pod := &corev1.Pod{}
 	pod.Namespace, pod.Name = "default", "db-0"
 	saved := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"example.com/saved":"true"}}}`))
 	if err := c.Patch(ctx, pod, saved); err != nil {
-		return fmt.Errorf("say that the data is saved: %w", err)
+		return fmt.Errorf("annotate the pod: %w", err)
 	}
 	if err := t.tellUntil(ctx, s.isDrained); err != nil {
 		return err

@@ -12,30 +12,30 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// response is the story of a pod that has a say in its own eviction. Each line is said once.
+// response is the story of a pod that responds to its eviction. Each line is printed once.
 type response struct {
 	say  say
 	node string
-	// said are the lines that were, status is what the maintenance says last.
+	// said holds the printed lines, status the last summary of the maintenance.
 	said   map[string]bool
 	status string
 
-	cordoned, told, gone, drained, back bool
+	cordoned, responded, reported, gone, drained, back bool
 }
 
 func newResponse(node string, say say) *response {
 	return &response{say: say, node: node, said: map[string]bool{}}
 }
 
-// isTold says whether the maintenance tells what the responder says.
-func (s *response) isTold() bool { return s.told }
+// isReported reports whether the maintenance shows a responder after its first report.
+func (s *response) isReported() bool { return s.reported }
 
 func (s *response) isDrained() bool { return s.drained && s.gone }
 func (s *response) isBack() bool    { return s.back }
 
 func (s *response) lastStatus() string { return s.status }
 
-// once says a line that was not said before.
+// once prints a line that was not printed before.
 func (s *response) once(at time.Duration, verb, text string) {
 	if !s.said[verb+text] {
 		s.said[verb+text] = true
@@ -43,7 +43,7 @@ func (s *response) once(at time.Duration, verb, text string) {
 	}
 }
 
-// see takes notice of one change.
+// see adds one change to the story.
 func (s *response) see(at time.Duration, change watch.Event) error {
 	switch object := change.Object.(type) {
 	case *corev1.Node:
@@ -54,7 +54,7 @@ func (s *response) see(at time.Duration, change watch.Event) error {
 			s.once(at, "gone", object.Name)
 		}
 	case *lifecyclev1alpha1.EvictionRequest:
-		s.once(at, "asks", fmt.Sprintf("EvictionRequest for %s by %s", object.Spec.Target.Pod.Name, object.Spec.Requester))
+		s.once(at, "requested", fmt.Sprintf("EvictionRequest for %s by %s", object.Spec.Target.Pod.Name, object.Spec.Requester))
 	case *lifecyclev1alpha1.Eviction:
 		s.seeEviction(at, object)
 	case *v1alpha1.NodeMaintenance:
@@ -79,12 +79,13 @@ func (s *response) seeNode(at time.Duration, node *corev1.Node) {
 func (s *response) seeEviction(at time.Duration, e *lifecyclev1alpha1.Eviction) {
 	for _, one := range e.Status.TargetResponders {
 		if one.State == lifecyclev1alpha1.ResponderStateActive {
-			s.once(at, "turn", "Eviction "+e.Name+": it is the turn of "+one.Name)
+			s.once(at, "active", "Eviction "+e.Name+": responder "+one.Name)
 		}
 	}
 	for i := range e.Status.Responders {
 		if one := &e.Status.Responders[i]; one.Message != nil {
-			s.once(at, "says", one.Name+": "+*one.Message)
+			s.responded = true
+			s.once(at, "reported", one.Name+": "+*one.Message)
 		}
 	}
 }
@@ -93,8 +94,8 @@ func (s *response) seeMaintenance(at time.Duration, m *v1alpha1.NodeMaintenance)
 	s.status = m.Status.Summary
 	for _, node := range m.Status.NodeStatuses {
 		for _, b := range node.Blockers {
-			if b.Object.Kind == "Responder" && b.Message != "Responder "+b.Object.Name+" moves the pod." {
-				s.told = true
+			if b.Object.Kind == "Responder" && s.responded {
+				s.reported = true
 				s.once(at, "status", string(b.Type)+": "+b.Message)
 			}
 		}
