@@ -3,6 +3,7 @@ package nodemaintenance
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -13,8 +14,11 @@ import (
 )
 
 const (
-	// statusInterval is the least time between two status writes that are no record.
-	statusInterval = time.Second
+	// statusInterval is the least time between two status writes that are no record. Many
+	// maintenances together report their progress about progressRate times in an interval, and each
+	// at least every longestInterval.
+	statusInterval, longestInterval = time.Second, 15 * time.Second
+	progressRate                    = 10
 	// statusBytes bounds the average size of progress reports in each interval, so that large ones are
 	// written less often; urgentBytes bounds those whose conditions change.
 	statusBytes, urgentBytes = 64 << 10, 256 << 10
@@ -68,8 +72,9 @@ func (w *writer) reportOne(ctx context.Context, one *record) error {
 // pace remembers the time and size of the last status write of each maintenance. It is safe for
 // concurrent use.
 type pace struct {
-	mu   sync.Mutex
-	last map[string]written
+	mu    sync.Mutex
+	last  map[string]written
+	swept time.Time
 }
 
 type written struct {
@@ -83,9 +88,14 @@ func (p *pace) wrote(maintenance string, now time.Time, size int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last[maintenance] = written{at: now, size: size}
+	if now.Sub(p.swept) >= statusInterval {
+		p.swept = now
+		maps.DeleteFunc(p.last, func(_ string, w written) bool { return now.Sub(w.at) > longestInterval })
+	}
 }
 
-// left returns how long the next write has to wait. An urgent one does not unless it is large.
+// left returns how long the next write has to wait: the longer, the larger the last one was and the
+// more maintenances write. An urgent one does not unless it is large.
 func (p *pace) left(maintenance string, now time.Time, urgent bool) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,7 +103,8 @@ func (p *pace) left(maintenance string, now time.Time, urgent bool) time.Duratio
 	if !known {
 		return 0
 	}
-	interval := max(statusInterval, statusInterval*time.Duration(last.size)/statusBytes)
+	interval := min(longestInterval, max(
+		statusInterval, statusInterval*time.Duration(last.size)/statusBytes, statusInterval*time.Duration(len(p.last))/progressRate))
 	if urgent {
 		interval = statusInterval * time.Duration(last.size) / urgentBytes
 	}
