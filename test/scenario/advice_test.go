@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/test/cluster"
@@ -188,62 +186,4 @@ func (w *world) awaitAdvice(maintenance, node string, h hindrance) (advice strin
 		return advice != ""
 	})
 	return advice
-}
-
-// Who is told which pods a budget waits for sees them, and the budget opens when
-// they are ready.
-func TestAdviceNamesThePodsThatAreNotReady(t *testing.T) {
-	t.Parallel()
-	m := newTerminal(t, cluster.Spec{})
-	w := newWorld(t)
-	nodes := w.nodes("old", "new")
-	w.pods(nodes[0], pod{name: "awake", labels: map[string]string{"name": "web"}})
-	asleep(w, nodes[1])
-	w.createBudget("web", minAvailable("1"))
-	w.maintain("upgrade", v1alpha1.StageDrain, nodes[:1])
-
-	h := hindrance{kind: v1alpha1.BlockerPDBExhausted, advice: "It opens as soon as more of its pods are ready. See which are not: "}
-	advice := w.awaitAdvice("upgrade", nodes[0], h)
-	said := m.shell(t, advice[strings.Index(advice, "kubectl "):])
-	if !regexp.MustCompile(`(?m)^web +0/1 `).MatchString(said.Text) || said.Code != 0 {
-		t.Fatalf("%s\nshows, with exit code %d,\n%s", advice, said.Code, said.Text)
-	}
-	w.pods(nodes[1], pod{name: "awake-too", labels: map[string]string{"name": "web"}})
-	w.awaitDrained("upgrade")
-}
-
-// Where nobody knows better than to look, the command shows what there is.
-func TestAdviceToLookShowsBudgets(t *testing.T) {
-	t.Parallel()
-	m := newTerminal(t, cluster.Spec{})
-	web := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: "web-0", Labels: map[string]string{"app": "web"}}}
-	var many []*policyv1.PodDisruptionBudget
-	for n := range 12 {
-		many = append(many, &policyv1.PodDisruptionBudget{
-			ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: fmt.Sprint("web-", n)},
-			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}},
-		})
-	}
-	for name, tc := range map[string]struct {
-		kind    v1alpha1.BlockerType
-		answer  string
-		budgets []*policyv1.PodDisruptionBudget
-	}{
-		"it is not known which":     {kind: v1alpha1.BlockerPDBExhausted, answer: "no"},
-		"it was not seen":           {kind: v1alpha1.BlockerPDBExhausted, answer: "The disruption budget web needs 3 healthy pods"},
-		"none of several was seen":  {kind: v1alpha1.BlockerMultiplePDBs, answer: "This pod has more than one"},
-		"there are too many":        {kind: v1alpha1.BlockerMultiplePDBs, answer: "This pod has more than one", budgets: many},
-		"a lock that was not seen":  {kind: v1alpha1.BlockerPDBLocked, answer: "PodDisruptionBudget shop/web is locked by dba until noon"},
-		"it is not known whose one": {kind: v1alpha1.BlockerPDBLocked, answer: "locked"},
-	} {
-		refused := metav1.Condition{Type: v1alpha1.ConditionEvictionRefused, Status: metav1.ConditionTrue, Reason: string(tc.kind), Message: tc.answer}
-		found, _ := blocker.Of(&blocker.Facts{
-			Pod: web, Budgets: budget.Compile(tc.budgets),
-			Evacuation: &v1alpha1.Evacuation{Status: v1alpha1.EvacuationStatus{Conditions: []metav1.Condition{refused}}},
-		})
-		said := m.shell(t, found.Suggestion[strings.Index(found.Suggestion, "kubectl "):])
-		if said.Code != 0 || !strings.Contains(said.Text, "web") {
-			t.Errorf("%s: %s\nshows, with exit code %d,\n%s", name, found.Suggestion, said.Code, said.Text)
-		}
-	}
 }

@@ -60,13 +60,6 @@ func (w *world) assertNodeStatus(maintenance, node string, field func(v1alpha1.N
 	}
 }
 
-// assertTargets compares the drain targets with one line of ordinary pods.
-func (w *world) assertTargets(maintenance, node string, priority int32) {
-	w.t.Helper()
-	want := []v1alpha1.DrainPlanEntry{entry(priority)}
-	w.assertNodeStatus(maintenance, node, func(s v1alpha1.NodeMaintenanceNodeStatus) any { return s.DrainTargets }, want)
-}
-
 // watchPods sees every change of this world's pods in the order in which the API
 // server made them, until stop is called.
 func (w *world) watchPods(see func(watch.EventType, *corev1.Pod)) (stop func()) {

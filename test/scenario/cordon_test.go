@@ -4,34 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
-
-// Somebody who uncordons a node under maintenance is overruled and told so; one
-// who keeps doing it is named as what blocks.
-func TestForeignUncordonIsSetAgain(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	node := w.nodes("one")[0]
-	w.pods(node, pod{name: "held", held: true})
-	w.maintain("upgrade", v1alpha1.StageDrain, []string{node})
-	cordoned := func(n *corev1.Node) bool { return n.Spec.Unschedulable }
-	w.awaitNode(node, "cordoned", cordoned)
-
-	w.cordon(node, false)
-
-	w.awaitNode(node, "cordoned again", cordoned)
-	w.awaitEvent("upgrade", "ForeignUncordon")
-	w.awaitEvent(node, "ForeignUncordon")
-	for range 3 {
-		w.cordon(node, false)
-		w.awaitNode(node, "cordoned again", cordoned)
-	}
-	w.awaitCondition("upgrade", v1alpha1.ConditionBlocked, "True", "ForeignUncordon")
-	w.release("held")
-}
 
 // kubectl uncordon tells who cordons a node under maintenance again, and the
 // command that it names ends that.
@@ -57,26 +31,4 @@ func TestKubectlUncordonTellsHowToEndTheMaintenance(t *testing.T) {
 	}
 	w.awaitHolders(node)
 	w.assertUnschedulable(node, false)
-}
-
-// A node that is relabelled out of the maintenance is given back and its pods
-// stay; one that is relabelled into it is drained.
-func TestNodesComeAndGoByLabel(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	nodes := w.nodes("leaves", "comes")
-	w.pods(nodes[0], pod{name: "stays", neverEvicted: true})
-	w.pods(nodes[1], pod{name: "goes"})
-	w.label(nodes[0], "pool", w.name("old"))
-	w.maintainLabelled("upgrade", v1alpha1.StageDrain, "pool", w.name("old"))
-	w.awaitEvacuation("stays")
-
-	w.label(nodes[0], "pool", "other")
-	w.label(nodes[1], "pool", w.name("old"))
-
-	w.awaitNode(nodes[0], "schedulable", func(n *corev1.Node) bool { return !n.Spec.Unschedulable })
-	w.awaitGone("goes")
-	w.awaitNoEvacuations()
-	w.awaitPod("stays", "running", func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil })
-	w.awaitDrained("upgrade")
 }

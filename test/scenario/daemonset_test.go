@@ -76,19 +76,3 @@ func TestOtherNodesDoNotWaitForASuppressedOne(t *testing.T) {
 
 	w.assertBack(func() { w.setStage("upgrade", v1alpha1.StageComplete) }, append(joined, nodes[0]), "log", "proxy")
 }
-
-// DaemonSets come back to a node although it stays cordoned, as a person had it.
-func TestDaemonSetsComeBackToANodeThatStaysCordoned(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	nodes := w.nodes("one")
-	w.everywhere(daemon{name: "log"}, nodes)
-	w.cordon(nodes[0], true)
-	w.maintain("upgrade", v1alpha1.StageDrain, nodes)
-	w.awaitDrained("upgrade")
-	w.awaitOn("log", nil)
-
-	w.assertBack(func() { w.setStage("upgrade", v1alpha1.StageComplete) }, nodes, "log")
-	w.assertNothingLeft(nodes[0])
-	w.assertUnschedulable(nodes[0], true)
-}

@@ -51,64 +51,6 @@ func (w *world) forgetting(name string) string {
 	return w.name(name)
 }
 
-// An administrator drains a node, sees what is in the way, does something about it, comes
-// back, and gives the node back.
-func TestADrainThatIsBlockedFromTheCommandLine(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	nodes := w.nodes("one")
-	w.pods(nodes[0], pod{name: "web"}, pod{name: "db", neverEvicted: true})
-	name := w.forgetting("kernel")
-
-	got := w.plugin(w.ctx, "drain", nodes[0], "--name", name, "--timeout", "5s")
-	for _, line := range []string{
-		" kernel: ",
-		"Timed out after 5s.\nkernel: ",
-		"PodDisruptionBudget db can never allow a disruption: ",
-		"kubectl -n NS patch poddisruptionbudget db ",
-		"Watch it with\n  kubectl ebbtide watch kernel\n",
-	} {
-		if !strings.Contains(got.ErrOut, line) {
-			t.Errorf("it does not tell %q in\n%s", line, got.ErrOut)
-		}
-	}
-	if got.Code != 2 || got.Out != "NodeMaintenance kernel drains one\n" {
-		t.Errorf("exit code %d, and it prints %q", got.Code, got.Out)
-	}
-
-	if got := w.plugin(w.ctx, "status", nodes[0]); got.Code != 2 || !strings.HasPrefix(got.Out, "NodeMaintenance kernel, ") || !strings.Contains(got.Out, "PDBUnsatisfiable") {
-		t.Errorf("status of the node: %+v", got)
-	}
-	if got := w.plugin(w.ctx, "watch", "node/"+nodes[0], "--timeout=1s"); got.Code != 2 || !strings.Contains(got.ErrOut, "Timed out after 1s.\nkernel: ") {
-		t.Errorf("watching the node: %+v", got)
-	}
-	w.awaitEvent("one", v1alpha1.EventBlocked)
-	w.awaitEvent("kernel", v1alpha1.EventBlocked)
-	w.deleteBudget("db")
-	want := said{Out: "NodeMaintenance kernel drains one\nDrained one in TIME. Return to service with\n  kubectl ebbtide complete kernel\n"}
-	got = w.plugin(w.ctx, "drain", "nodemaintenance/"+name)
-	if !strings.HasPrefix(got.ErrOut, "NodeMaintenance kernel is already in stage Drain\n") {
-		t.Errorf("it tells %q", got.ErrOut)
-	}
-	got.ErrOut = ""
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	w.assertUnschedulable(nodes[0], true)
-
-	if diff := cmp.Diff(said{Out: "NodeMaintenance kernel is complete; schedulable again: one\n"}, w.plugin(w.ctx, "complete", nodes[0])); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	w.assertUnschedulable(nodes[0], false)
-	if got := w.plugin(w.ctx, "status", nodes[0]); got.Code != 1 || !strings.HasPrefix(got.ErrOut, "error: no maintenance holds node \"one\". ") {
-		t.Errorf("status of a node that nobody holds: %+v", got)
-	}
-	want = said{Out: "NodeMaintenance kernel is complete; schedulable again: one\n", ErrOut: "NodeMaintenance kernel is already complete\n"}
-	if diff := cmp.Diff(want, w.plugin(w.ctx, "complete", name)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 // What was planned, and cordoned, is started by its name.
 func TestAPlannedMaintenanceIsStartedFromTheCommandLine(t *testing.T) {
 	t.Parallel()
@@ -137,37 +79,6 @@ func TestAPlannedMaintenanceIsStartedFromTheCommandLine(t *testing.T) {
 	if diff := cmp.Diff(want, w.plugin(w.ctx, "drain", "nm/"+name)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-}
-
-// Two people drain the same node. Each is told of the other, and the node comes back when
-// both are through.
-func TestTwoDrainsOfANodeFromTheCommandLine(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	nodes := w.nodes("one")
-	w.cordon(nodes[0], true)
-	w.forgetting("disk")
-	w.forgetting("kernel")
-	if got := w.plugin(w.ctx, "drain", nodes[0], "--name", w.name("disk")); got.Code != 0 {
-		t.Fatalf("%+v", got)
-	}
-	got := w.plugin(w.ctx, "drain", nodes[0], "--name", w.name("kernel"))
-	if got.Code != 0 || !strings.HasPrefix(got.ErrOut, "NodeMaintenance disk already holds one: the plans are combined, and the nodes are released when both are complete\n") {
-		t.Errorf("%+v", got)
-	}
-	want := said{Code: 1, ErrOut: "error: node \"one\" is held by disk and kernel; specify one of them, or add --yes to complete the node for all\n"}
-	if diff := cmp.Diff(want, w.plugin(w.ctx, "complete", nodes[0])); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	want = said{Out: "NodeMaintenance disk is complete\n", ErrOut: "one stays cordoned, as it is held by NodeMaintenance kernel\n"}
-	if diff := cmp.Diff(want, w.plugin(w.ctx, "complete", w.name("disk"))); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	want = said{Out: "NodeMaintenance kernel is complete\n", ErrOut: "one stays cordoned, as it was cordoned before. Uncordon it with\n  kubectl uncordon one\n"}
-	if diff := cmp.Diff(want, w.plugin(w.ctx, "complete", w.name("kernel"))); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	w.assertUnschedulable(nodes[0], true)
 }
 
 func (w *world) deleteBudget(name string) {

@@ -75,30 +75,6 @@ func TestRulesSayInWhichOrderPodsLeave(t *testing.T) {
 	departures.assertInOrder()
 }
 
-// Story 3 of machine-drain-rules: a monitoring agent runs until the node goes
-// offline. A batch job is left to finish, and what comes after it waits.
-func TestRulesRetainPodsAndLetThemComplete(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	node := w.nodes("one")[0]
-	w.rule(node, "monitoring", v1alpha1.MachineDrainRuleDrain{Behavior: v1alpha1.DrainBehaviorSkip})
-	w.rule(node, "batch", v1alpha1.MachineDrainRuleDrain{Behavior: v1alpha1.DrainBehaviorWaitCompleted})
-	w.rule(node, "storage", ordered(1))
-	w.pods(node, pod{name: "agent", labels: of("monitoring")}, pod{name: "report", labels: of("batch")},
-		pod{name: "disk", labels: of("storage")}, pod{name: "web"})
-
-	w.maintain("upgrade", v1alpha1.StageDrain, []string{node})
-
-	w.awaitGone("web")
-	w.awaitBlocker("upgrade", node, v1alpha1.BlockerWaitingForCompletion, "as MachineDrainRule "+w.name("batch")+" asks")
-	w.awaitPod("disk", "still running", running)
-	w.finish("report")
-	w.awaitGone("disk")
-	w.awaitDrained("upgrade")
-	w.assertNodeStatus("upgrade", node, func(s v1alpha1.NodeMaintenanceNodeStatus) any { return s.PodsRetained }, int32(1))
-	w.awaitPod("agent", "still running", running)
-}
-
 func running(p *corev1.Pod) bool {
 	return p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning
 }

@@ -14,8 +14,6 @@ import (
 const (
 	mover  = "mover.example.com"
 	backup = "backup.example.com"
-	// foreignInstigator is not ours.
-	foreignInstigator = v1alpha1.InstigatorFinalizerPrefix + "scenario.example.com"
 )
 
 // movable creates a pod that two evacuators have registered on.
@@ -73,27 +71,5 @@ func TestEvacuatorsTakeTurns(t *testing.T) {
 	w.awaitBlocker("upgrade", node, v1alpha1.BlockerEvacuatorRunning, "Evacuator "+mover+" moves the pod")
 	w.evacuatorsComplete(movable)
 	w.awaitDrained("upgrade")
-	w.awaitNoEvacuations()
-}
-
-// Any instigator may ask for an evacuation, without a maintenance, and need not know the
-// evacuators. While one of these forbids to cancel, the evacuation outlives its instigator.
-func TestAForeignInstigatorIsServed(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	node := w.nodes("one")[0]
-	movable := w.movable(node, "movable")
-	asked := evacuation.New(movable, foreignInstigator, nil)
-	w.create(asked)
-
-	w.awaitTurn(movable, mover)
-	await(w, "evacuators resolved", asked, asked.Name, func(e *v1alpha1.Evacuation) bool { return len(e.Spec.Evacuators) == 2 })
-	w.evacuator(movable, `{"status":{"evacuationCancellationPolicy":"Forbid"}}`)
-	w.change(asked, asked.Name, func() { asked.Finalizers = nil })
-	await(w, "kept and explained", asked, asked.Name, func(e *v1alpha1.Evacuation) bool {
-		return contains(e.Status.Message, "evacuator "+mover+" forbids its cancellation")
-	})
-
-	w.must("the evacuator deletes the pod", w.client.Delete(w.ctx, movable))
 	w.awaitNoEvacuations()
 }

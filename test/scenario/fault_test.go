@@ -8,32 +8,6 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// The manager is killed while the drain waits for a budget. Another one goes on
-// where it was: order, budget and the node's previous state hold.
-func TestLongManagerIsKilledInTheMiddle(t *testing.T) {
-	t.Parallel()
-	w := newMortalWorld(t)
-	nodes := w.nodes("one", "two")
-	w.cordon(nodes[1], true)
-	w.pods(nodes[0], pod{name: "low", priority: 100, held: true}, pod{name: "high", priority: 5000})
-	w.maintain("upgrade", v1alpha1.StageDrain, nodes, entry(1000))
-	w.awaitPod("low", "terminating", terminating)
-
-	w.manager.Kill(t)
-	w.awaitPod("high", "still running", func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil })
-	w.release("low")
-	w.manager.Start(t)
-
-	w.awaitGone("high")
-	w.awaitDrained("upgrade")
-	w.setStage("upgrade", v1alpha1.StageComplete)
-	w.awaitHolders(nodes[0])
-	w.awaitHolders(nodes[1])
-	w.assertUnschedulable(nodes[0], false)
-	w.assertUnschedulable(nodes[1], true)
-	w.awaitNoEvacuations()
-}
-
 // Completing or deleting a maintenance stops what has not begun: the pod behind the budget keeps
 // running, its Evacuation goes and the node takes pods again.
 func TestMaintenanceIsCancelledInTheMiddle(t *testing.T) {

@@ -4,12 +4,7 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
@@ -85,47 +80,4 @@ func TestTheLockOfAnOwnerStopsEveryDrain(t *testing.T) {
 	}
 
 	d.assertGoOn(time.Now())
-}
-
-// The lock of a drain that nobody remembers, as after its record was deleted, holds
-// nobody up.
-func TestTheLockOfADeadMaintenanceIsRemoved(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	nodes := w.nodes("one", "two")
-	w.guarded(nodes[0], "evicted")
-	w.guarded(nodes[1], "stays")
-	for _, name := range []string{"evicted", "stays"} {
-		w.asManager().setLock(name, w.lockOf("ghost", nodes[0]))
-		w.awaitWarning("PodDisruptionBudget", name, "StrayLockRemoved", w.holder("ghost", nodes[0]))
-	}
-	w.awaitLock("", "evicted", "stays")
-
-	w.maintain("drain", v1alpha1.StageDrain, nodes[:1])
-	w.maintainInPlace("upgrade", minutes, nodes[1])
-
-	w.awaitDrained("drain")
-	w.awaitDrained("upgrade")
-	w.awaitLock(w.holder("upgrade", nodes[1]), "stays")
-}
-
-// asManager acts with the name of the manager, which alone writes locks of drains.
-func (w *world) asManager() *world {
-	w.t.Helper()
-	config := rest.CopyConfig(w.cluster.Config)
-	config.Impersonate = rest.ImpersonationConfig{
-		UserName: cluster.Account.User(), Groups: []string{"system:masters"},
-	}
-	c, err := client.NewWithWatch(config, client.Options{Scheme: w.client.Scheme()})
-	w.must("act as the manager", err)
-	as := *w
-	as.client = c
-	return &as
-}
-
-// lockOf is the lock that a drain in place takes.
-func (w *world) lockOf(maintenance, node string) string {
-	w.t.Helper()
-	lock := budget.Lock{Holder: w.holder(maintenance, node), AcquiredAt: metav1.Now(), ExpiresAt: metav1.NewTime(time.Now().Add(time.Hour))}
-	return lock.Write()
 }

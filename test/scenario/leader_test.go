@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -52,17 +51,6 @@ func (d *database) start() {
 	d.t.Helper()
 	kubeconfig := d.cluster.ServiceAccountKubeconfig(d.t, d.ns, "leader-evacuator")
 	d.evacuator = d.cluster.StartProgram(d.t, "examples/leader", "--kubeconfig="+kubeconfig, "--namespace="+d.ns)
-}
-
-// scale changes the number of pods; the leader is the one that stays.
-func (d *database) scale(replicas int32) {
-	d.t.Helper()
-	set := &appsv1.StatefulSet{}
-	set.Namespace = d.ns
-	d.change(set, "db", func() { set.Spec.Replicas = &replicas })
-	await(d.world, fmt.Sprintf("%d pods", replicas), set, "db", func(s *appsv1.StatefulSet) bool {
-		return s.Status.ObservedGeneration == s.Generation && s.Status.Replicas == replicas
-	})
 }
 
 // awaitEvacuation waits for a state of the evacuation of the pod that led at first.
@@ -128,67 +116,6 @@ func TestLeadershipMovesBeforeThePod(t *testing.T) {
 	d.awaitBlocker("upgrade", d.node, v1alpha1.BlockerEvacuatorRunning, "Evacuator "+handover+" moves the pod")
 	d.takesOver()
 	d.awaitMoved("upgrade")
-}
-
-// A pod that does not lead is not kept waiting.
-func TestLongAFollowerLeavesAtOnce(t *testing.T) {
-	t.Parallel()
-	d := newWorld(t).database()
-	d.get(d.leader, "db-2")
-	d.node = d.leader.Spec.NodeName
-
-	d.maintain("upgrade", v1alpha1.StageDrain, []string{d.node})
-
-	d.awaitMoved("upgrade")
-	lease := &coordinationv1.Lease{}
-	d.get(lease, "db")
-	if lease.Annotations[successor] != "" || *lease.Spec.HolderIdentity != "db-0" {
-		t.Errorf("the Lease has changed: %v, holder %s", lease.Annotations, *lease.Spec.HolderIdentity)
-	}
-}
-
-// While no other pod is ready nothing has begun, and the drain may be called off.
-func TestLongAHandoverWaitsForAPod(t *testing.T) {
-	t.Parallel()
-	d := newWorld(t).database()
-	d.scale(1)
-	waits := func() {
-		d.t.Helper()
-		d.awaitEvacuation("that it waits", func(s *v1alpha1.EvacuationStatus) bool {
-			return s.Message == "No other pod is ready to lead." && s.EvacuationCancellationPolicy == ""
-		})
-	}
-	d.maintain("upgrade", v1alpha1.StageDrain, []string{d.node})
-	waits()
-	d.setStage("upgrade", v1alpha1.StageComplete)
-	d.awaitNoEvacuations()
-
-	d.maintain("again", v1alpha1.StageDrain, []string{d.node})
-	waits()
-	d.scale(3)
-	d.awaitAsked()
-	d.takesOver()
-	d.awaitMoved("again")
-}
-
-// If nobody asks for the pod any more, it stays when the handover is done.
-func TestAHandoverThatNobodyAsksFor(t *testing.T) {
-	t.Parallel()
-	d := newWorld(t).database()
-	asked := evacuation.New(d.leader, foreignInstigator, nil)
-	d.create(asked)
-	d.awaitAsked()
-
-	d.change(asked, asked.Name, func() { asked.Finalizers = nil })
-
-	d.awaitEvacuation("kept and explained", func(s *v1alpha1.EvacuationStatus) bool {
-		return contains(s.Message, "evacuator "+handover+" forbids its cancellation")
-	})
-	d.takesOver()
-	d.awaitNoEvacuations()
-	d.awaitPod(d.leader.Name, "left alone", func(p *corev1.Pod) bool {
-		return p.UID == d.leader.UID && p.DeletionTimestamp == nil
-	})
 }
 
 // The evacuator is killed in the middle. What it needs to go on is in the API.

@@ -1,22 +1,17 @@
 package scenario
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/test/cluster"
 	"ebbtide.dev/ebbtide/test/prebuilt"
 )
@@ -103,34 +98,5 @@ func TestTheLockOfTheDocuments(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, said); diff != "" {
 		t.Errorf("the commands of docs/in-place.md (-want +got):\n%s", diff)
-	}
-}
-
-// Of many who lock a budget at once, one gets it, and all others are told who.
-func TestOneOfManyOwnersGetsTheLock(t *testing.T) {
-	t.Parallel()
-	m := newTerminal(t, cluster.Spec{})
-	const owners = 6
-	var all sync.WaitGroup
-	got := make([]printed, owners)
-	for i := range owners {
-		all.Go(func() { got[i] = m.run(t, "ebbtide", "lock", "pdb/web", "--holder", fmt.Sprintf("owner-%d", i)) })
-	}
-	all.Wait()
-
-	b := &policyv1.PodDisruptionBudget{}
-	if err := m.cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: m.namespace, Name: "web"}, b); err != nil {
-		t.Fatal(err)
-	}
-	created := b.CreationTimestamp.Time
-	hold, locked := budget.LockOf(b, created, 0)
-	if !locked || hold.Unreadable != nil {
-		t.Fatalf("the budget bears %q, want a lock", b.Annotations[v1alpha1.LockAnnotation])
-	}
-	for i, p := range got {
-		wins := hold.Holder == fmt.Sprintf("owner-%d", i)
-		if wins != (p.Code == 0) || !strings.Contains(p.Text, "PodDisruptionBudget NS/web is locked by "+hold.Holder+" until TIME") {
-			t.Errorf("%s has the lock, and owner-%d was told with exit code %d: %s", hold.Holder, i, p.Code, p.Text)
-		}
 	}
 }

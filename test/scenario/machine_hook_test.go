@@ -3,7 +3,6 @@ package scenario
 import (
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,9 +11,8 @@ import (
 )
 
 const (
-	migrates     = "MigrateImportantApp (owner my-app-migration-controller)"
-	drainHook    = v1alpha1.PreDrainHookAnnotationPrefix + "/migrate"
-	detachHook   = v1alpha1.PreTerminateHookAnnotationPrefix + "/detach"
+	migrates = "MigrateImportantApp (owner my-app-migration-controller)"
+
 	ownCondition = "PreDrainMigrateImportantAppSucceeded"
 )
 
@@ -24,10 +22,6 @@ func preDrain(hooks ...v1alpha1.LifecycleHook) func(*v1alpha1.Machine) {
 
 func preTerminate(hooks ...v1alpha1.LifecycleHook) func(*v1alpha1.Machine) {
 	return func(m *v1alpha1.Machine) { m.Spec.LifecycleHooks.PreTerminate = hooks }
-}
-
-func without(annotation string) func(*v1alpha1.Machine) {
-	return func(m *v1alpha1.Machine) { delete(m.Annotations, annotation) }
 }
 
 // stays is for a Machine that stays when it is drained, so that one can look at it.
@@ -91,75 +85,4 @@ func TestACustomDrainerGoesFirst(t *testing.T) {
 	w.awaitSays(m, v1alpha1.ConditionMachineDrained, "True", v1alpha1.ReasonDrained)
 	w.awaitSays(m, ownCondition, "False", "NoCapacity", "there is no room for important")
 	w.awaitEnd(m)
-}
-
-// Goals of machine-deletion-hooks: each point can have several hooks, typed or by
-// annotation; they have no order, and all of them have to be gone.
-func TestHooksAreRemovedInAnyOrder(t *testing.T) {
-	t.Parallel()
-	typed, annotation := preDrain(), without(drainHook)
-	tests := map[string]struct {
-		first, second func(*v1alpha1.Machine)
-		left          string
-	}{
-		"the typed one first":  {typed, annotation, ": annotation " + drainHook + " (owner my-migration)"},
-		"the annotation first": {annotation, typed, ": " + migrates},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newMachineWorld(t)
-			m := w.runningAs("m", annotated(drainHook, "my-migration"), preDrain(hook("MigrateImportantApp", "my-app-migration-controller")))
-			w.pods(m, pod{name: "web"})
-			w.deleteMachines(m)
-			w.awaitStep(m, v1alpha1.ReasonWaitingForPreDrainHook, ": "+migrates+", annotation "+drainHook+" (owner my-migration)")
-
-			w.edit(m, test.first)
-			w.awaitStep(m, v1alpha1.ReasonWaitingForPreDrainHook, test.left)
-			w.awaitPod("web", "still running", running)
-			w.edit(m, test.second)
-
-			w.awaitNothingLeft(m)
-		})
-	}
-}
-
-// Stories 1 and 2 of machine-deletion-hooks: when the Node is drained, logs and storage
-// get the time that they need before the instance goes. What collects the logs
-// runs until then.
-func TestAPreTerminateHookActsBetweenDrainAndEnd(t *testing.T) {
-	t.Parallel()
-	w := newMachineWorld(t)
-	m := w.runningAs("m", preTerminate(hook("ShipLogs", "log-operator")), annotated(detachHook, "my-storage"))
-	w.daemonSet("exporter", m)
-	w.awaitPods("the exporter runs", readyPods(1))
-	w.pods(m, pod{name: "web"})
-	w.deleteMachines(m)
-
-	held := "ShipLogs (owner log-operator), annotation " + detachHook + " (owner my-storage)"
-	w.awaitSays(m, v1alpha1.ConditionMachineDrained, "True", v1alpha1.ReasonDrained)
-	w.awaitStep(m, v1alpha1.ReasonWaitingForPreTerminateHook, "Waiting for pre-terminate hooks since ", ": "+held)
-	w.awaitSays(m, v1alpha1.ConditionTerminable, "False", v1alpha1.ReasonHookPresent, "Waiting for pre-terminate hooks: "+held)
-	w.awaitGone("web")
-	w.awaitPods("only the exporter runs", readyPods(1))
-	w.assertUntouched(m)
-	w.edit(m, preTerminate())
-	w.awaitStep(m, v1alpha1.ReasonWaitingForPreTerminateHook, ": annotation "+detachHook)
-	w.assertUntouched(m)
-	w.edit(m, without(detachHook))
-
-	w.awaitNothingLeft(m)
-}
-
-// assertUntouched sees that nothing is removed yet of a Machine.
-func (w *world) assertUntouched(name string) {
-	w.t.Helper()
-	instance, config, node := w.instance(), w.config(), &corev1.Node{}
-	w.get(instance, name)
-	w.get(config, name)
-	w.get(node, name)
-	if instance.DeletionTimestamp != nil || config.DeletionTimestamp != nil || node.DeletionTimestamp != nil {
-		w.t.Errorf("a part of %s is being deleted: instance %v, config %v, node %v",
-			name, instance.DeletionTimestamp, config.DeletionTimestamp, node.DeletionTimestamp)
-	}
 }

@@ -3,14 +3,11 @@ package scenario
 import (
 	"fmt"
 	"slices"
-	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
 // disk is a volume that no claim has yet.
@@ -90,26 +87,4 @@ func (w *world) attachmentOf(volume string) *storagev1.VolumeAttachment {
 	}
 	w.t.Fatalf("there is no attachment of volume %s", volume)
 	return nil
-}
-
-// Phases 5 and 6 of machine-deletion-process: the Machine waits until its volumes
-// are detached, and names them.
-func TestAMachineWaitsForItsVolumes(t *testing.T) {
-	t.Parallel()
-	w := newMachineWorld(t)
-	m := w.running("m")[0]
-	attachment := w.podWithDisk(m, pod{name: "db"})
-
-	w.deleteMachines(m)
-
-	w.awaitGone("db")
-	w.awaitStep(m, v1alpha1.ReasonWaitingForVolumeDetach, "Waiting for the volumes of Node "+m+" since ",
-		"Volumes are still attached to the Node:\n* PersistentVolumeClaims: "+w.ns+"/db")
-	w.awaitSays(m, v1alpha1.ConditionVolumeDetachSucceeded, "False", v1alpha1.ReasonWaitingForVolumeDetach,
-		"* PersistentVolumeClaims: "+w.ns+"/db")
-	w.awaitEvent("m", "VolumesAttached")
-	w.letGo(attachment, attachment.Name)
-
-	w.awaitNothingLeft(m)
-	w.awaitEvent("m", "VolumesDetached")
 }

@@ -227,28 +227,7 @@ func (w *world) letGo(object client.Object, name string) {
 	})
 }
 
-// strangeNode creates a node that nobody plays, with a provider ID.
-func (w *world) strangeNode(short, providerID string) *corev1.Node {
-	w.t.Helper()
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.name(short)}, Spec: corev1.NodeSpec{ProviderID: providerID}}
-	w.cluster.ForgetNodes(w.t, n.Name)
-	w.create(n)
-	return n
-}
-
 // instance and config name what a Machine is made of; see change.
 func (w *world) instance() *api.SandboxMachine {
 	return &api.SandboxMachine{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns}}
-}
-
-func (w *world) config() *api.SandboxConfig {
-	return &api.SandboxConfig{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns}}
-}
-
-func annotated(key, value string) func(*v1alpha1.Machine) {
-	return func(m *v1alpha1.Machine) { metav1.SetMetaDataAnnotation(&m.ObjectMeta, key, value) }
-}
-
-func labelled(key, value string) func(*v1alpha1.Machine) {
-	return func(m *v1alpha1.Machine) { metav1.SetMetaDataLabel(&m.ObjectMeta, key, value) }
 }

@@ -53,26 +53,3 @@ func TestNewPodsLeaveToo(t *testing.T) {
 	w.release("held")
 	w.awaitDrained("upgrade")
 }
-
-// DaemonSet pods below the drainDepth and a static pod without a node agent stay
-// where they are. They are counted and do not hold Drained back.
-func TestPodsBelowTheDepthAndStaticPodsAreRetained(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	node := w.nodes("one")[0]
-	w.daemonSet("logger", node)
-	w.pods(node, pod{name: "web"}, pod{name: "etcd", mirror: true})
-	w.awaitPods("3 pods on the node", func(pods []corev1.Pod) bool { return len(pods) == 3 })
-
-	w.maintain("upgrade", v1alpha1.StageIdle, []string{node})
-	upgrade := w.maintenance("upgrade")
-	w.change(upgrade, upgrade.Name, func() { upgrade.Spec.DrainDepth, upgrade.Spec.Stage = v1alpha1.PodTypeDefault, v1alpha1.StageDrain })
-
-	w.awaitDrained("upgrade")
-	w.awaitGone("web")
-	w.assertNodeStatus("upgrade", node, func(s v1alpha1.NodeMaintenanceNodeStatus) any { return s.PodsRetained }, int32(2))
-	w.awaitPods("the DaemonSet pod and the static pod, running", func(pods []corev1.Pod) bool {
-		return len(pods) == 2 && pods[0].DeletionTimestamp == nil && pods[1].DeletionTimestamp == nil
-	})
-	w.awaitNoEvacuations()
-}

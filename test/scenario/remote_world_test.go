@@ -166,11 +166,6 @@ func (r *remote) awaitReachable(status metav1.ConditionStatus, reason string, wo
 	})
 }
 
-func (r *remote) awaitLost(words ...string) {
-	r.t.Helper()
-	r.awaitReachable(metav1.ConditionFalse, v1alpha1.ReasonUnreachable, words...)
-}
-
 func (r *remote) awaitBack() {
 	r.t.Helper()
 	r.awaitReachable(metav1.ConditionTrue, v1alpha1.ReasonReachable)

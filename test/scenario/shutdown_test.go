@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
@@ -37,41 +36,6 @@ func (w *world) goesDown(node string, ahead time.Duration, says v1alpha1.NodeShu
 	agent.Status.Shutdown = &says
 	w.must("say it", w.client.Status().Update(w.ctx, agent))
 	return agent.Status.Shutdown.DeadlineTime
-}
-
-// A node shuts down: it is cordoned, its pods leave, and when it does not shut down after
-// all it is given back.
-func TestANodeThatShutsDownIsDrained(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	node := w.nodes("one")[0]
-	w.pods(node, pod{name: "web"})
-	name := "node-shutdown-" + node
-	w.shuts(node, v1alpha1.ShutdownNone, v1alpha1.ShutdownModeDrain)
-	begin := time.Now()
-
-	w.shuts(node, v1alpha1.ShutdownPreparing, v1alpha1.ShutdownModeDrain)
-
-	w.awaitNode(node, "cordoned", func(n *corev1.Node) bool { return n.Spec.Unschedulable })
-	t.Logf("cordoned %s after its agent said that it shuts down", time.Since(begin).Round(time.Millisecond))
-	w.awaitGone("web")
-	m := &v1alpha1.NodeMaintenance{}
-	await(w, "drained", m, name, func(m *v1alpha1.NodeMaintenance) bool {
-		return apimeta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionDrained)
-	})
-	if want := "Node " + node + " is shutting down (reboot)"; m.Spec.Reason != want || len(m.Spec.DrainPlan) != 12 {
-		t.Errorf("its reason is %q with a plan of %d entries, want %q with 12", m.Spec.Reason, len(m.Spec.DrainPlan), want)
-	}
-	w.shuts(node, v1alpha1.ShutdownReleased, v1alpha1.ShutdownModeDrain)
-	w.shuts(node, v1alpha1.ShutdownCancelled, v1alpha1.ShutdownModeDrain)
-	w.awaitNode(node, "given back", func(n *corev1.Node) bool { return !n.Spec.Unschedulable })
-	w.awaitAbsent(&v1alpha1.NodeMaintenance{}, name)
-
-	// The name is free for the next one.
-	w.shuts(node, v1alpha1.ShutdownPreparing, v1alpha1.ShutdownModeDrain)
-	w.awaitNode(node, "cordoned again", func(n *corev1.Node) bool { return n.Spec.Unschedulable })
-	w.shuts(node, v1alpha1.ShutdownCancelled, v1alpha1.ShutdownModeDrain)
-	w.awaitAbsent(&v1alpha1.NodeMaintenance{}, name)
 }
 
 // A shutdown was scheduled, and begins much sooner. What is left shortly before the node goes

@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -214,45 +213,6 @@ func (w *world) watchDetached() func() int {
 	return func() int { stop(); return most }
 }
 
-// A Deployment that may not run one pod more is evicted from, after it was said why.
-func TestADeploymentThatCannotSurgeSaysWhy(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	nodes, _ := w.oldAndNew()
-	w.serve(app{name: "web", replicas: 1, ready: "0s", edit: func(d *appsv1.Deployment) {
-		d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
-	}})
-	w.createBudget("web", policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(1))})
-	pod := w.thePod("web")
-
-	w.maintain("upgrade", v1alpha1.StageDrain, nodes[:1])
-
-	w.awaitEventNote(pod.Name, "NotSurged", "Deployment web cannot surge: its strategy is Recreate.")
-	w.awaitPod(pod.Name, "untouched", func(p *corev1.Pod) bool { return p.Annotations[v1alpha1.SurgeAnnotation] == "" })
-	w.awaitBlocker("upgrade", nodes[0], v1alpha1.BlockerPDBUnsatisfiable, "PodDisruptionBudget web")
-}
-
-// A replacement that never becomes available is given up on: the pod is back in
-// its ReplicaSet, and still protected by its budget.
-func TestLongAReplacementThatNeverComesIsGivenUp(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	nodes, _ := w.oldAndNew()
-	w.serve(app{name: "web", replicas: 1, ready: "0s", edit: func(d *appsv1.Deployment) { d.Spec.ProgressDeadlineSeconds = new(int32(3)) }})
-	w.createBudget("web", policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(1))})
-	pod, before := w.thePod("web"), w.shape("web")
-	endpoints := w.cluster.WatchEndpoints(t, w.key("web"))
-
-	w.maintain("upgrade", v1alpha1.StageDrain, nodes[:1]) // Now no node takes a replacement.
-
-	w.awaitEventNote(pod.Name, "NotSurged", "Gave up on replacing pod "+pod.Name)
-	w.awaitShape("web", before)
-	if again := w.thePod("web"); again.UID != pod.UID {
-		t.Errorf("pod %s runs instead of %s", again.Name, pod.Name)
-	}
-	endpoints.AssertAtLeast(t, 1)
-}
-
 // Kubernetes warns on a budget of the pod that is detached, and lets it go all the
 // same when it is replaced, although the budget allows no pod to be unavailable.
 func TestLongABudgetWarnsOfADetachedPodAndLetsItGo(t *testing.T) {
@@ -271,22 +231,4 @@ func TestLongABudgetWarnsOfADetachedPodAndLetsItGo(t *testing.T) {
 
 	w.awaitDrained("upgrade")
 	endpoints.AssertAtLeast(t, 1)
-}
-
-// awaitEventNote waits for an event about a pod, on the pod or its Evacuation.
-func (w *world) awaitEventNote(pod, reason, begins string) {
-	w.t.Helper()
-	w.eventually(reason+" of "+pod+": "+begins, func() (bool, any) {
-		list := &eventsv1.EventList{}
-		w.must("list events", w.client.List(w.ctx, list, client.InNamespace(w.ns)))
-		var seen []string
-		for i := range list.Items {
-			e := &list.Items[i]
-			if contains(e.Regarding.Name, pod) && e.Reason == reason && contains(e.Note, begins) {
-				return true, nil
-			}
-			seen = append(seen, e.Reason+" of "+e.Regarding.Name+": "+e.Note)
-		}
-		return false, seen
-	})
 }

@@ -20,8 +20,6 @@ import (
 
 func TestMain(m *testing.M) {
 	os.Exit(cluster.MainUnderRights(m,
-		// TestInfrastructureThatMayNotBeReadHoldsUpOnlyItsMachine: a kind that nobody lets Ebbtide at.
-		"get cronjobs.batch", "list cronjobs.batch", "watch cronjobs.batch",
 		// A connection outlives its Cluster for a while, and a namespace that goes loses its RoleBindings.
 		"get secrets.",
 		// Every adoption of infrastructure uses it, without a request of its own: the API server
@@ -71,12 +69,6 @@ func newWorldIn(t *testing.T, spec cluster.Spec) *world {
 // name makes the name of a node or maintenance this world's own.
 func (w *world) name(short string) string {
 	return w.prefix + strings.TrimPrefix(short, w.prefix)
-}
-
-// says turns a message of the KEP into one about this world's objects.
-func (w *world) says(message string) string {
-	message = strings.ReplaceAll(message, "maintenance-", w.prefix+"maintenance-")
-	return strings.ReplaceAll(message, "node ", "node "+w.prefix)
 }
 
 // nodes creates simulated nodes, ready to run pods.
@@ -139,14 +131,6 @@ func named(nodes []string) corev1.NodeSelectorRequirement {
 	return corev1.NodeSelectorRequirement{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: nodes}
 }
 
-// maintainLabelled creates a maintenance of all nodes with a label.
-func (w *world) maintainLabelled(name string, stage v1alpha1.NodeMaintenanceStage, key, value string) {
-	w.t.Helper()
-	w.maintainTerm(name, stage, corev1.NodeSelectorRequirement{
-		Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value},
-	}, nil)
-}
-
 func (w *world) maintainTerm(name string, stage v1alpha1.NodeMaintenanceStage, term corev1.NodeSelectorRequirement, plan []v1alpha1.DrainPlanEntry) {
 	w.t.Helper()
 	w.create(w.planned(name, stage, term, plan))
@@ -199,25 +183,9 @@ func (w *world) cordon(node string, unschedulable bool) {
 	w.change(n, node, func() { n.Spec.Unschedulable = unschedulable })
 }
 
-func (w *world) label(node, key, value string) {
-	w.t.Helper()
-	n := &corev1.Node{}
-	w.change(n, node, func() { n.Labels[key] = value })
-}
-
-func (w *world) deleteNode(node string) {
-	w.t.Helper()
-	w.must("delete node", w.client.Delete(w.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}))
-}
-
 // entry is a drain plan entry for ordinary pods.
 func entry(priority int32) v1alpha1.DrainPlanEntry {
 	return v1alpha1.DrainPlanEntry{PodPriority: priority, PodType: v1alpha1.PodTypeDefault}
-}
-
-// daemons is a drain plan entry for DaemonSet pods.
-func daemons(priority int32) v1alpha1.DrainPlanEntry {
-	return v1alpha1.DrainPlanEntry{PodPriority: priority, PodType: v1alpha1.PodTypeDaemonSet}
 }
 
 func selecting(e v1alpha1.DrainPlanEntry, key, value string) v1alpha1.DrainPlanEntry {
