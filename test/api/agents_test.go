@@ -4,15 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/agent/host"
 	"ebbtide.dev/ebbtide/internal/cli"
-	core "ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
@@ -29,37 +26,6 @@ func agents(t *testing.T, c *cluster.Cluster, args ...string) (out, errOut strin
 	return plugin(t, c, "agents", args...)
 }
 
-// An administrator asks who keeps static pods away, and whether they can be brought back.
-func TestTheAgentsOfNodes(t *testing.T) {
-	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
-	namespace := c.Namespace(t)
-	if _, told, code := agents(t, c); code != 0 || !strings.Contains(told, "No node has an agent") {
-		t.Errorf("without agents: %q, %d", told, code)
-	}
-	held := noted(t, c, c.Pool()+"-a", oneOfTwo("ebbtide-agent-a"))
-	out, _, code := agents(t, c, "-n", namespace, held.Name)
-	words := strings.Fields(out)
-	for _, want := range []string{"NODE ANSWERS HELD RUNNING LEFT SHUTDOWN MODE AGE " + held.Name + " no 1 1 0 - -", "default/proxy-a Held - upgrade proxy.yaml is put aside. default/log-a Running"} {
-		if !strings.Contains(strings.Join(words, " "), want) {
-			t.Errorf("want %q in\n%s", want, out)
-		}
-	}
-	if !strings.Contains(out, "keeps 1 static pod away: pod "+namespace+"/ebbtide-agent-a does not exist. If it does not recover, run on the node: for f in /etc/kubernetes/manifests/.*.ebbtide-held;") || code != 0 {
-		t.Errorf("exit code %d, and\n%s", code, out)
-	}
-
-	run(t, c.Client, podOn(namespace, held.Name, "ebbtide-agent-a", "agent"))
-	assertAnswers(t, c, namespace, held.Name)
-}
-
-// assertAnswers wants an agent to be shown as one that answers and keeps a pod away.
-func assertAnswers(t *testing.T, c *cluster.Cluster, namespace, node string) {
-	t.Helper()
-	if out, _, _ := agents(t, c, "--namespace", namespace); !strings.Contains(strings.Join(strings.Fields(out), " "), node+" yes 1 1 0") || strings.Contains(out, "STATIC POD") {
-		t.Errorf("an agent that answers:\n%s", out)
-	}
-}
-
 // noted is a NodeAgent with a status. It is gone when the test ends.
 func noted(t *testing.T, c *cluster.Cluster, name string, status v1alpha1.NodeAgentStatus) *v1alpha1.NodeAgent {
 	t.Helper()
@@ -70,33 +36,6 @@ func noted(t *testing.T, c *cluster.Cluster, name string, status v1alpha1.NodeAg
 		t.Fatal(err)
 	}
 	return agent
-}
-
-// An agent that is a unit of its host has no pod, and renews a Lease.
-func TestTheAgentOfAHost(t *testing.T) {
-	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
-	namespace := c.Namespace(t)
-	unit := noted(t, c, c.Pool()+"-a", oneOfTwo(""))
-	out, _, _ := agents(t, c, "-n", namespace)
-	if want := unit.Name + ": the agent is not responding and keeps 1 static pod away: it does not renew its Lease " + namespace + "/ebbtide-agent-" + unit.Name; !strings.Contains(out, want) {
-		t.Errorf("want %q in\n%s", want, out)
-	}
-	beat := host.Heartbeat{Client: c.Client, Namespace: namespace, Name: core.AgentLease(unit.Name)}
-	if err := beat.Renew(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: unit.Name, UID: unit.UID}}); err != nil {
-		t.Fatal(err)
-	}
-	assertAnswers(t, c, namespace, unit.Name)
-}
-
-// oneOfTwo is what an agent says of two static pods, one of which is away.
-func oneOfTwo(pod string) v1alpha1.NodeAgentStatus {
-	return v1alpha1.NodeAgentStatus{
-		PodName: pod, ManifestDir: "/etc/kubernetes/manifests",
-		StaticPods: []v1alpha1.StaticPod{
-			{Namespace: "default", Name: "log-a", State: v1alpha1.StaticPodRunning},
-			{Namespace: "default", Name: "proxy-a", State: v1alpha1.StaticPodHeld, MaintenanceName: "upgrade", Message: "proxy.yaml is put aside."},
-		},
-	}
 }
 
 func TestWhoMayNotSeeTheAgentsIsToldWhatIsMissing(t *testing.T) {

@@ -32,21 +32,3 @@ func TestDrainEmptiesOneNodeAfterTheOther(t *testing.T) {
 		t.Errorf("with the flag: %+v", got)
 	}
 }
-
-// kubectl drain refuses to lose data until you agree. Here it is printed before anything is asked
-// for, unless you have agreed by kubectl's flag. With --refuse-loss nothing is asked for where
-// there is loss, or where that is unknown.
-func TestDrainSaysWhatIsLostAndRefusesLoss(t *testing.T) {
-	d := newDesk(t)
-	namespace := d.space()
-	d.runs(namespace, "debug", "a")
-	d.runs(namespace, "web", "a")
-	d.maintain("plan", "stage: Idle", "a")
-	d.reader("nodes")
-	const drain = "drain POOL-a --name POOL-x --dry-run=client"
-	d.transcript("drain-loss.txt",
-		drain, drain+" --delete-emptydir-data", drain+" --force", drain+" --delete-emptydir-data --force", drain+" --as READER",
-		drain+" --refuse-loss --as READER", "drain POOL-b --name POOL-x --dry-run=client", "drain POOL-b --name POOL-x --dry-run=client --refuse-loss",
-		"drain POOL-a --refuse-loss --force --delete-emptydir-data", "drain nm/POOL-plan --refuse-loss")
-	d.wantPlanned(1)
-}

@@ -193,33 +193,6 @@ func TestDrainWithoutRightsIsRefused(t *testing.T) {
 	d.wantPlanned(0)
 }
 
-// A shell completes what there is.
-func TestNamesAreCompleted(t *testing.T) {
-	d := newDesk(t)
-	d.maintain("kernel", "", "a")
-	d.create(podOn(d.space(), "", "db-0", "db"))
-	for typed, want := range map[string]string{
-		"drain POOL-":                 "POOL-a POOL-b POOL-c",
-		"drain POOL-a POOL-":          "POOL-b POOL-c",
-		"drain nodemaintenance/POOL-": "nodemaintenance/POOL-kernel",
-		"cordon POOL-c":               "POOL-c",
-		"complete POOL-":              "POOL-kernel POOL-a POOL-b POOL-c",
-		"agents POOL-b":               "POOL-b",
-		"watch POOL-":                 "POOL-kernel",
-		"drain --depth ":              "Default DaemonSet Static",
-		"drain -o ":                   "json yaml name",
-		"why -n NS pod/":              "pod/db-0",
-		"drain -l a!=b,pool=POOL":     "a!=b,pool=POOL",
-		"plan --selector pool=POOL":   "pool=POOL",
-	} {
-		words := strings.Split(typed, " ")
-		got := d.run(append([]string{"__complete", words[0], "--kubeconfig", d.Kubeconfig}, words[1:]...)...)
-		if shown := strings.Join(strings.Fields(got.Out), " "); shown != want+" :4" {
-			t.Errorf("%q suggests %q, want %q", typed, shown, want)
-		}
-	}
-}
-
 // What matters to the person who ends a maintenance is printed before it ends. Nothing acts on it
 // here, so that it is not over in time.
 func TestCompleteSaysWhatItEnds(t *testing.T) {

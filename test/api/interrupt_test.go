@@ -2,8 +2,6 @@ package api
 
 import (
 	"bytes"
-	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -15,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -181,52 +178,5 @@ func (tt interrupted) run(d *desk, program string) {
 	exists := slices.ContainsFunc(d.maintenances(), func(m v1alpha1.NodeMaintenance) bool { return m.Name == name })
 	if exists != tt.exists {
 		d.t.Errorf("the NodeMaintenance exists: %t, want %t", exists, tt.exists)
-	}
-}
-
-// Whoever presses Ctrl-C while nodes are cordoned or given back is told that this goes on,
-// and how to end it if it can be.
-func TestCtrlCWhileNodesChange(t *testing.T) {
-	d := newDesk(t)
-	program := binary(t)
-	name := d.Pool() + "-held"
-	run := func(t *testing.T, stage v1alpha1.NodeMaintenanceStage, want string, args ...string) {
-		t.Helper()
-		d := &desk{Cluster: d.Cluster, t: t}
-		r := d.begin(program, nil, append(args, "--kubeconfig", d.Kubeconfig)...)
-		patience.Eventually(t, "NodeMaintenance "+name+" in stage "+string(stage), func(context.Context) (string, bool) {
-			is := d.maintenances()
-			return fmt.Sprint(len(is)), len(is) == 1 && is[0].Spec.Stage == stage
-		})
-		if err := r.Process.Signal(os.Interrupt); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(printed{Code: 130, ErrOut: want}, r.ended(d, "nowhere")); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
-	}
-	run(t, v1alpha1.StageCordon, "NodeMaintenance POOL-held continues in the background. Complete it with\n  kubectl ebbtide complete POOL-held --kubeconfig CONFIG\n",
-		"cordon", d.Pool()+"-a", "--name", name)
-	run(t, v1alpha1.StageComplete, "NodeMaintenance POOL-held is complete; its nodes will be released in the background\n", "complete", name)
-}
-
-// Whoever does not read on, as head does, gets no complaint.
-func TestAClosedPipe(t *testing.T) {
-	d := newDesk(t)
-	program := binary(t)
-	reader, writer, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	reader.Close()
-	r := d.begin(program, writer, "drain", d.Pool()+"-a", "--name", d.Pool()+"-x", "-o", "yaml", "--kubeconfig", d.Kubeconfig)
-	writer.Close()
-	got := r.ended(d, "nowhere")
-	status, _ := r.ProcessState.Sys().(syscall.WaitStatus)
-	if got.ErrOut != "" || !status.Signaled() || status.Signal() != syscall.SIGPIPE {
-		t.Errorf("%+v, ended by %v; want silence, and SIGPIPE as of kubectl", got, r.ProcessState)
-	}
-	if is := d.maintenances(); len(is) != 1 {
-		t.Errorf("there are %d NodeMaintenances, want the one that was asked for", len(is))
 	}
 }

@@ -214,25 +214,6 @@ func TestUpdateOfAPodIsNotWarnedOf(t *testing.T) {
 	heard.play(t, o, step{c, "metadata: {annotations: {" + registers + "a.example.com: high}}", nil})
 }
 
-// An annotation has room for a class of 54 characters. The API server itself
-// refuses a longer one.
-func TestLongClassIsRefusedByTheAPIServer(t *testing.T) {
-	t.Parallel()
-	c, heard := warned(t)
-	longest := strings.Repeat("c", 54)
-	if err := try(t, c, annotated("longest", map[string]string{registers + longest: "high"})); err != nil {
-		t.Errorf("a class of 54 characters is refused: %v", err)
-	}
-	if diff := cmp.Diff([]string{badPriority(longest, "high")}, heard.take()); diff != "" {
-		t.Errorf("warnings (-want +got):\n%s", diff)
-	}
-	for _, length := range []int{55, 300} {
-		class := strings.Repeat("c", length)
-		refusal{"metadata.annotations": "name part must be no more than 63"}.
-			expect(t, try(t, c, annotated("longer", map[string]string{registers + class: "9"})))
-	}
-}
-
 // Whoever applies a Deployment is told what its pods would be told of, which
 // are created by somebody who does not read it.
 func TestApplierOfATemplateIsWarned(t *testing.T) {

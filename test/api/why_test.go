@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
@@ -57,32 +56,6 @@ func (a *asking) says(t *testing.T, args []string, lines ...string) {
 	}
 }
 
-func TestWhyAPodStays(t *testing.T) {
-	a := newAsking(t)
-	pod := []string{"pod/db-0", "-n", a.namespace}
-	a.says(t, pod, a.namespace+"/db-0 is on node "+a.node+".", "NodeMaintenance "+a.Pool()+"-kernel (stage Drain) holds the node", "It was not asked to leave yet")
-	refused(t, a.Client, a.pod, "", "The disruption budget db needs 2 healthy pods and has 2 currently.")
-	a.says(t, pod, "Its eviction is refused (PDBExhausted): The disruption budget db needs 2 healthy pods and has 2 currently.")
-}
-
-// A static pod that is away has no pod in the API any more.
-func TestWhyAStaticPodIsAway(t *testing.T) {
-	a := newAsking(t)
-	noted(t, a.Cluster, a.node, v1alpha1.NodeAgentStatus{StaticPods: []v1alpha1.StaticPod{
-		{Namespace: a.namespace, Name: "etcd-x", State: v1alpha1.StaticPodUnmanageable, Reason: v1alpha1.StaticPodControlPlane, Message: "etcd-x is part of the control plane."},
-		{Namespace: a.namespace, Name: "edge-x", State: v1alpha1.StaticPodHeld, Message: "edge.yaml is put aside."},
-	}})
-	a.says(t, []string{"pod", "edge-x", "-n", a.namespace},
-		"edge-x is a static pod of node "+a.node+", Held: edge.yaml is put aside.", "To restore it, complete "+a.Pool()+"-kernel: kubectl ebbtide complete")
-	mirror := a.pod.DeepCopy()
-	mirror.ObjectMeta = metav1.ObjectMeta{Namespace: a.namespace, Name: "etcd-x"}
-	podclass.MakeMirror(mirror, "node")
-	if err := a.Client.Create(t.Context(), mirror); err != nil {
-		t.Fatal(err)
-	}
-	a.says(t, []string{"po/etcd-x", "-n", a.namespace}, "Unmanageable (ControlPlane): etcd-x is part of the control plane.", "It stays, and no drain waits for it.")
-}
-
 // Who may not see everything is not told that there is nothing.
 func TestWhyIsUnknown(t *testing.T) {
 	a := newAsking(t)
@@ -121,11 +94,4 @@ func TestWhyAsksForFewOfTheMaintenancesThatANodeNames(t *testing.T) {
 	if asked := strings.Count(told, "Incomplete: get nodemaintenance m-"); asked != 8 || code != 0 {
 		t.Errorf("%d maintenances are asked for, want 8; exit code %d\n%s", asked, code, told)
 	}
-}
-
-func TestWhyOfAnUnknownSubjectIsRefused(t *testing.T) {
-	a := newAsking(t)
-	d := &desk{Cluster: a.Cluster, t: t}
-	d.transcript("why-refused.txt", "why", "why pod", "why pod/", "why node", "why nobody", "why deployment/web", "why pod a b", "why a b", "why node/a/b", "why pod/A_b",
-		"why A_b", "why pod/nobody", "why pod/shop/nobody", "why node/POOL-nodel", "why pdb/nobody", "why machine/nobody", "why nodemaintenance/nobody")
 }

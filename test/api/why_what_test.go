@@ -4,58 +4,14 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"ebbtide.dev/ebbtide/api/v1alpha1"
-	core "ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/test/cluster"
 	"ebbtide.dev/ebbtide/test/patience"
 )
-
-func TestWhyABudgetAllowsNothing(t *testing.T) {
-	a := newAsking(t)
-	web := run(t, a.Client, withData(podOn(a.namespace, a.node, "web-1", "web"), "cache"))
-	budgetOf(t, a.Client, budgeted{a.namespace, "web", "web", 2, 2}, needs(2))
-	must(t, a.Client.Create(t.Context(), core.New(web, v1alpha1.NodeMaintenanceInstigator, nil)))
-	a.says(t, []string{"pdb/web", "-n", a.namespace}, "PodDisruptionBudget "+a.namespace+"/web allows 0 disruptions: 2 pods of 2 healthy, 2 required.",
-		"PodDisruptionBudget web can never allow a disruption: minAvailable 2 needs 2 available pods and there are 2 in all.", "What helps: ", "No pods wait for it.")
-	refused(t, a.Client, web, "web", "It is used up.")
-	a.says(t, []string{"pdb", "web", "-n", a.namespace}, "1 pod waits for it: web-1 (node "+a.node+").")
-	a.says(t, []string{"pod/web-1", "-n", a.namespace}, "Its eviction is refused (PDBUnsatisfiable): PodDisruptionBudget web can never allow a disruption", "What helps: ", "minAvailable")
-	budgetOf(t, a.Client, budgeted{a.namespace, "also", "web", 2, 1}, needs(1))
-	a.says(t, []string{"pdb/" + a.namespace + "/web"}, "1 of its pods has another budget, too.", "They are also, web.", "What helps: Keep one and narrow or delete the rest")
-	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"ebbtide.dev/lock":"{\"holder\":\"user/anna\",\"acquiredAt\":\"2026-01-01T00:00:00Z\",\"renewedAt\":\"`+
-		time.Now().UTC().Format(time.RFC3339)+`\",\"expiresAt\":\"2100-01-01T00:00:00Z\"}"}}}`))
-	if err := a.Client.Patch(t.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: "web"}}, patch); err != nil {
-		t.Fatal(err)
-	}
-	a.says(t, []string{"pdb/web", "-n", a.namespace}, "is locked by user/anna until ", "kubectl ebbtide unlock pdb/web -n "+a.namespace+" --force")
-}
-
-func TestWhyANodeIsNotEmpty(t *testing.T) {
-	a := newAsking(t)
-	d := &draining{t, a.Cluster, &v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: a.Pool() + "-kernel"}}}
-	stays := v1alpha1.Blocker{
-		Type: v1alpha1.RetainedDrainRule, PodCount: 1, Message: "The pod stays, as MachineDrainRule/operations/keep skips it.", Suggestion: "To have it leave, change the rule.",
-		Object: v1alpha1.BlockerObject{APIVersion: "v1", Kind: "Pod", Namespace: a.namespace, Name: "db-0"},
-	}
-	said := has(a.node, 2, webIsUsedUp())
-	said.PodsRetained, said.Retained = 1, []v1alpha1.Blocker{stays}
-	d.becomes("Blocked", "PDBExhausted", said)
-	a.says(t, []string{"node/" + a.node}, "Node "+a.node+" is schedulable although a NodeMaintenance holds it.",
-		"NodeMaintenance "+a.Pool()+"-kernel (stage Drain) holds it: ", "2 pods left. Evacuating", "1 pod blocked by PodDisruptionBudget/shop/web (PDBExhausted): ", "What helps: Wait.",
-		"1 pod stays: Pod/"+a.namespace+"/db-0 (DrainRule) The pod stays, as MachineDrainRule/operations/keep skips it.")
-	a.says(t, []string{a.node}, "Node "+a.node+" is schedulable")
-	a.says(t, []string{"pod/db-0", "-n", a.namespace}, "It stays as intended (DrainRule): The pod stays, as MachineDrainRule/operations/keep skips it.", "To have it leave, change the rule.")
-	a.says(t, []string{"nm/" + d.Name}, "NodeMaintenance "+d.Name+": stage Drain, blocked, 0 of 1 node drained, 2 pods left, 1 blocked.", "1 pod blocked by PodDisruptionBudget/shop/web")
-}
 
 // In a cluster that has never seen Ebbtide people ask what a drain would meet.
 func TestWhyInAClusterWithoutEbbtide(t *testing.T) {
