@@ -51,33 +51,6 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-func TestLogIsReadOnceAndLeavesHalfLines(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "audit.log")
-	write(t, path, line("old", evict, 201, 0))
-	log, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-
-	whole := line("new", evict, 201, 5)
-	write(t, path, `{"stage":"RequestReceived","verb":"create"}`+"\n"+whole[:20])
-	if events, err := log.Next(); err != nil || len(events) != 0 {
-		t.Fatalf("half a line gave %v, %v; want nothing", events, err)
-	}
-	write(t, path, whole[20:])
-	events, err := log.Next()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(events) != 1 || events[0].Agent() != "new" || events[0].Answered.Sub(events[0].Received) != time.Millisecond {
-		t.Errorf("events = %+v, want the one eviction by new that took 1 ms", events)
-	}
-	if events, err := log.Next(); err != nil || len(events) != 0 {
-		t.Errorf("read again: %v, %v; want nothing", events, err)
-	}
-}
-
 func TestNothingIsLostWhenTheLogIsRotated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	write(t, path, line("old", evict, 201, 0))
@@ -105,18 +78,6 @@ func TestNothingIsLostWhenTheLogIsRotated(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"before", "after", "later"}, agents); diff != "" {
 		t.Errorf("agents (-want +got):\n%s", diff)
-	}
-}
-
-func TestOpenNeedsALog(t *testing.T) {
-	if _, err := Open(filepath.Join(t.TempDir(), "none")); err == nil {
-		t.Error("a log that is not there was opened")
-	}
-}
-
-func TestALineThatIsNotJSONIsAnError(t *testing.T) {
-	if _, err := parse([]byte("panic: oh\n")); err == nil {
-		t.Error("rubbish was taken for an audit log")
 	}
 }
 

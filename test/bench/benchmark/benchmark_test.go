@@ -47,13 +47,3 @@ func TestBenchmarksAreHeldAgainstTheGoalsThatTheyReport(t *testing.T) {
 		t.Errorf("%d rows, want 4: what has no goal has none", len(lines))
 	}
 }
-
-func TestAFailedBenchmarkIsToldWithWhatItSaid(t *testing.T) {
-	line := failed("BenchmarkSelect-2\t10\t52000 ns/op\n--- FAIL: BenchmarkPass\n    scale_test.go:36: make the cache\nFAIL\n")
-	if want := "--- FAIL: BenchmarkPass; scale_test.go:36: make the cache; FAIL"; line.Failure != want {
-		t.Errorf("failure = %q, want %q", line.Failure, want)
-	}
-	if !report.Missed([]report.Line{line}) {
-		t.Error("a failed benchmark misses no goal")
-	}
-}

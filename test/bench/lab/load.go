@@ -51,7 +51,7 @@ func newLoad(name string, work Work) *Load {
 
 // leaves says whether a pod is one that the drain is to remove.
 func (load *Load) leaves(pod *corev1.Pod) bool {
-	return slices.Contains(load.Nodes, pod.Spec.NodeName) && pod.Labels[appLabel] != stuckApp
+	return slices.Contains(load.Nodes, pod.Spec.NodeName)
 }
 
 // prepare fills the nodes before there is another one, so that nothing but the

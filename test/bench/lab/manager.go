@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -131,6 +132,19 @@ func (m *manager) Stop(ctx context.Context) error {
 	}
 	m.process.Stop()
 	return errors.Join(err, m.lab.removeWebhooks(ctx))
+}
+
+// removeWebhooks has the API server forget a manager that is gone.
+func (l *Lab) removeWebhooks(ctx context.Context) error {
+	meta := metav1.ObjectMeta{Name: "ebbtide"}
+	err := errors.Join(
+		client.IgnoreNotFound(l.Client.Delete(ctx, &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: meta})),
+		client.IgnoreNotFound(l.Client.Delete(ctx, &admissionv1.MutatingWebhookConfiguration{ObjectMeta: meta})),
+	)
+	if err != nil {
+		return fmt.Errorf("remove webhooks: %w", err)
+	}
+	return nil
 }
 
 func (m *manager) remove(ctx context.Context, drains ...*v1alpha1.NodeMaintenance) error {

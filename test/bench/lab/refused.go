@@ -7,8 +7,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -24,11 +22,7 @@ func (l *Lab) addRefused(ctx context.Context, load *Load) error {
 	if err := l.createNamespace(ctx, load.refusing()); err != nil {
 		return err
 	}
-	refuse := l.addQuota
-	if load.work.Slow != "" {
-		refuse = l.addWebhook
-	}
-	if err := refuse(ctx, load); err != nil {
+	if err := l.addWebhook(ctx, load); err != nil {
 		return err
 	}
 	pods := load.refusedPods()
@@ -57,21 +51,6 @@ func (load *Load) surging(pods []*corev1.Pod) []*appsv1.Deployment {
 		all = append(all, one)
 	}
 	return all
-}
-
-// addQuota leaves no room for an Evacuation in the namespace of the refused pods.
-func (l *Lab) addQuota(ctx context.Context, load *Load) error {
-	none := &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Namespace: load.refusing(), Name: "no-evacuations"},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/evacuations.ebbtide.dev": resource.MustParse("0")}},
-	}
-	if err := create(ctx, l.Client, none); err != nil {
-		return err
-	}
-	return l.until(ctx, "the quota to hold", func(ctx context.Context) (bool, error) {
-		err := l.Client.Get(ctx, client.ObjectKeyFromObject(none), none)
-		return equality.Semantic.DeepEqual(none.Spec.Hard, none.Status.Hard), err
-	})
 }
 
 // refusedPods lie on the first twenty of the nodes by name: a drain that begins

@@ -18,8 +18,6 @@ const (
 	// appLabel names the Deployment of a pod and thereby its budget. The oracle
 	// knows it, too.
 	appLabel = "app"
-	// stuckApp is the Deployment whose pods can never go.
-	stuckApp = "stuck"
 )
 
 // Work is what a contender has to drain.
@@ -39,13 +37,10 @@ type Work struct {
 	// Surge is how many pods of a Deployment may be surged at a time, if they are
 	// to be moved by surging; 0 for pods that are simply evicted.
 	Surge int
-	// Stuck puts one more pod on each node, which its budget never lets go.
-	Stuck bool
 	// Refused is how many more pods there are, on the first twenty of the nodes by
-	// name, which can never go because the API server refuses their Evacuations.
+	// name, which can never go because a webhook refuses them slowly.
 	Refused int
-	// Slow has a webhook refuse them, or their surges, slowly, instead of a quota their
-	// Evacuations at once.
+	// Slow are the requests that the webhook refuses.
 	Slow Slow
 	// Apart has Ebbtide told by a NodeMaintenance for each node, all at once.
 	Apart bool
@@ -67,8 +62,6 @@ type app struct {
 	budget           *policyv1.PodDisruptionBudgetSpec
 	// surge is the Deployment's maxSurge; 0 for pods that do not surge.
 	surge int
-	// even has the pods spread over the nodes without exception.
-	even bool
 }
 
 func (w Work) nodes() int { return max(w.Nodes, 1) }
@@ -77,10 +70,6 @@ func (w Work) apps() []app {
 	var apps []app
 	for i := range max(w.Apps, 1) {
 		apps = append(apps, app{name: fmt.Sprintf("app-%d", i+1), replicas: w.Pods, others: w.Others, budget: w.Budget, surge: w.Surge})
-	}
-	if w.Stuck {
-		everybody := &policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromString("100%"))}
-		apps = append(apps, app{name: stuckApp, replicas: int32(w.nodes()), budget: everybody, even: true})
 	}
 	return apps
 }
@@ -99,14 +88,6 @@ func (load *Load) deployment(app app) *appsv1.Deployment {
 	selector := &metav1.LabelSelector{MatchLabels: meta.Labels}
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels}, Spec: podSpec()}
 	template.Spec.NodeSelector = load.labels()
-	if app.even {
-		template.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
-			MaxSkew:           1,
-			TopologyKey:       corev1.LabelHostname,
-			WhenUnsatisfiable: corev1.DoNotSchedule,
-			LabelSelector:     selector,
-		}}
-	}
 	deployment := &appsv1.Deployment{
 		ObjectMeta: meta,
 		Spec:       appsv1.DeploymentSpec{Replicas: new(app.replicas), Selector: selector, Template: template},

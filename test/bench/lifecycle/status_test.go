@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -20,8 +19,6 @@ import (
 
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 )
-
-var steps = flag.Int("steps", 10_000, "status writes that are shown to the validation")
 
 var noon = time.Date(2026, time.November, 23, 12, 0, 0, 0, time.UTC)
 
@@ -132,92 +129,4 @@ func (s *stage) decide() bool {
 		change.Request.Status = change.Status
 	}
 	return !d.Empty()
-}
-
-// evicts has the default evictor say what it has to say.
-func (s *stage) evicts() {
-	s.t.Helper()
-	for _, e := range s.evictions {
-		seen := evictionrequest.ResponseSnapshot{Now: s.now(), Clock: s.now(), Eviction: e, Responder: evictionrequest.DefaultEvictor}
-		if s.gone.IsZero() {
-			seen.Pod = s.pod
-		}
-		d := evictionrequest.DecideResponse(seen)
-		if d.Report == nil {
-			continue
-		}
-		status := *e.Status.DeepCopy()
-		own := evictionrequest.ResponderOf(&status, d.Report.Name)
-		own.HeartbeatTime, own.Message = d.Report.HeartbeatTime, d.Report.Message
-		if d.Report.CompletionTime != nil {
-			own.CompletionTime = d.Report.CompletionTime
-		}
-		s.write(e, status, "what the evictor writes")
-	}
-}
-
-// others have other responders say something that is allowed.
-func (s *stage) others() {
-	s.t.Helper()
-	for _, e := range s.evictions {
-		status := *e.Status.DeepCopy()
-		own := evictionrequest.Active(&status)
-		if own == nil || own.CompletionTime != nil {
-			continue
-		}
-		now := metav1.Time{Time: s.clock.Now().Truncate(time.Second)}
-		if now.Before(own.StartTime) || own.HeartbeatTime != nil && now.Before(own.HeartbeatTime) {
-			continue
-		}
-		own.HeartbeatTime = &now
-		if s.random.IntN(2) == 0 {
-			own.CompletionTime = &now
-		}
-		s.write(e, status, "what a responder writes")
-	}
-}
-
-func (s *stage) happens() {
-	s.t.Helper()
-	request := s.requests[s.random.IntN(len(s.requests))]
-	switch choice := s.random.IntN(20); {
-	case choice < 2 && len(s.requests) < 6:
-		s.ask()
-	case choice < 4:
-		intent := lifecyclev1alpha1.EvictionRequestIntentWithdrawn
-		if request.Spec.Intent == intent {
-			intent = lifecyclev1alpha1.EvictionRequestIntentEviction
-		}
-		request.Spec.Intent = intent
-		request.Generation++
-	case choice == 4:
-		request.DeletionTimestamp = &metav1.Time{Time: s.clock.Now()}
-	case choice < 10:
-		s.others()
-	case choice < 15:
-		s.clock.SetTime(s.clock.Now().Add(time.Duration(s.random.Int64N(int64(25 * time.Minute)))))
-	case choice < 17:
-		s.clock.SetTime(s.clock.Now().Add(time.Duration(s.random.IntN(4000)) * time.Millisecond))
-	case choice == 17 && s.gone.IsZero() && s.random.IntN(3) == 0:
-		s.gone = s.clock.Now()
-	case choice == 18 && s.random.IntN(3) == 0:
-		s.pod.Status.Phase = corev1.PodSucceeded
-	}
-}
-
-// Whatever happens, and when: the API server takes every status that the controller and
-// its evictor write.
-func TestEveryStatusIsTaken(t *testing.T) {
-	t.Parallel()
-	writes := 0
-	for seed := uint64(0); writes < *steps; seed++ {
-		s := newStage(t, seed, &writes)
-		for range 5 + s.random.IntN(60) {
-			s.happens()
-			for s.decide() {
-			}
-			s.evicts()
-		}
-	}
-	t.Logf("%d statuses were taken", writes)
 }

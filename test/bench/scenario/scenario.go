@@ -41,9 +41,6 @@ func All() []Scenario {
 	return []Scenario{
 		{"free", Free},
 		{"budget", Budget},
-		{"fleet", Fleet},
-		{"starve", Starve},
-		{"refused", Refused},
 		{"slow", Slow},
 		{"bulk", Bulk},
 		{"crowd", Crowd},
@@ -51,8 +48,6 @@ func All() []Scenario {
 		{"waves", Waves},
 		{"react", React},
 		{"writes", Writes},
-		{"surge", Surge},
-		{"admit", Admit},
 	}
 }
 

@@ -3,32 +3,13 @@ package scenario
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"ebbtide.dev/ebbtide/test/bench/lab"
 	"ebbtide.dev/ebbtide/test/bench/report"
 )
-
-func TestSelectKeepsTheOrderOfTheBench(t *testing.T) {
-	selected, err := Select([]string{"writes", "free"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(selected) != 2 || selected[0].Name != "free" || selected[1].Name != "writes" {
-		t.Errorf("selected %v, want free and writes", selected)
-	}
-}
-
-func TestSelectNamesWhatExists(t *testing.T) {
-	want := `of the scenarios ["free" "tide"] only 1 exist; those are ["free" "budget" "fleet" "starve" "refused" "slow" "bulk" "crowd" "machines" "waves" "react" "writes" "surge" "admit"]`
-	if _, err := Select([]string{"free", "tide"}); err == nil || err.Error() != want {
-		t.Errorf("error = %v, want %s", err, want)
-	}
-}
 
 func TestCollectRotatesAndKeepsWhatFailed(t *testing.T) {
 	var order []string
@@ -56,18 +37,5 @@ func TestCollectRotatesAndKeepsWhatFailed(t *testing.T) {
 	}
 	if !strings.Contains(progress.String(), "round 2: b FAILED: round 2: stuck") {
 		t.Errorf("the failure is not told:\n%s", progress.String())
-	}
-}
-
-func TestCollectWaitsForClusterAPIOnce(t *testing.T) {
-	var order []string
-	options := Options{Contenders: []string{lab.ClusterAPI, report.Ebbtide}, Repeat: 2, Progress: io.Discard}
-	options.collect(func(contender string, run *report.Run) error {
-		order = append(order, contender)
-		run.Values = append(run.Values, 1)
-		return nil
-	})
-	if diff := cmp.Diff([]string{lab.ClusterAPI, report.Ebbtide, report.Ebbtide}, order); diff != "" {
-		t.Errorf("order (-want +got):\n%s", diff)
 	}
 }

@@ -6,39 +6,7 @@ import (
 	"time"
 
 	"ebbtide.dev/ebbtide/test/bench/lab"
-	"ebbtide.dev/ebbtide/test/bench/report"
 )
-
-// fleetWork are 1,000 pods on 50 nodes that nothing holds back.
-var fleetWork = lab.Work{Nodes: 50, Pods: 1000}
-
-// Starve drains 50 nodes of free pods with and without one pod on each that can
-// never go: whether pods that wait cost those that need not. It compares Ebbtide
-// with itself, once.
-func Starve(ctx context.Context, l *lab.Lab, options Options) report.Sheet {
-	runs := options.ebbtideOnce().collect(func(contender string, run *report.Run) error {
-		free, err := drain(ctx, l, contender, fleetWork)
-		if err != nil {
-			return err
-		}
-		work := fleetWork
-		work.Stuck = true
-		beside, err := hindered(ctx, l, contender, work)
-		if err != nil {
-			return err
-		}
-		run.Detail = map[string]float64{"secondsAlone": free.gone.Seconds(), "secondsWithStuck": beside.took.Seconds()}
-		run.Values = append(run.Values, beside.took.Seconds()/free.gone.Seconds())
-		return nil
-	})
-	return report.Sheet{
-		Scenario: "starve",
-		Unit:     "× alone",
-		Quantile: 0.5,
-		Goal:     report.Goal{AtMost: 1.5},
-		Runs:     runs,
-	}
-}
 
 // hindered times a drain that has no end until the pods that can go have gone.
 func hindered(ctx context.Context, l *lab.Lab, name string, work lab.Work) (abandoned, error) {
