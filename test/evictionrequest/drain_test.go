@@ -15,7 +15,6 @@ import (
 	lifecycleac "k8s.io/client-go/applyconfigurations/lifecycle/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
@@ -89,27 +88,6 @@ func TestKubectlDrainBesideARequest(t *testing.T) {
 		return err == nil || apierrors.IsNotFound(err), err
 	})
 	w.awaitGone(pod)
-}
-
-// A responder that evicts the pod in its own turn is not held up by itself, if it says who it is.
-func TestAResponderEvictsByItself(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	pod, open := w.guarded(leader + " 20000")
-	request := w.ask("example.com/upgrade", pod)
-	w.awaitEviction("pod-1-web-0", awaiting, leader+" Active, "+evictor+" Inactive")
-	w.awaitHeld(w.client, pod, turnOf(pod, ""))
-	open()
-	w.awaitHeld(w.client, pod, turnOf(pod, ""))
-	own := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{
-		Namespace: w.ns, Name: pod.Name, Annotations: map[string]string{v1alpha1.EvictionRequestAnnotation: leader},
-	}}
-	w.must(w.client.SubResource("eviction").Create(w.ctx, pod, own))
-	w.awaitGone(pod)
-	w.eventually("the request to have succeeded", func() (bool, any) {
-		w.must(w.client.Get(w.ctx, client.ObjectKeyFromObject(request), request))
-		return tells(request.Status.Conditions) == gone("web-0"), tells(request.Status.Conditions)
-	})
 }
 
 // A replica that does not lead answers as the leader would. Here somebody has the Lease for an

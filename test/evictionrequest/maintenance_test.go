@@ -38,22 +38,6 @@ func (w *world) complete(m *v1alpha1.NodeMaintenance) {
 	w.must(w.client.Patch(w.ctx, m, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"stage":"Complete"}}`))))
 }
 
-// awaitBlocker waits until the maintenance says something of a pod that is left.
-func (w *world) awaitBlocker(m *v1alpha1.NodeMaintenance, kind v1alpha1.BlockerType, words string) {
-	w.t.Helper()
-	w.eventually("the maintenance to say "+words, func() (bool, any) {
-		w.must(w.client.Get(w.ctx, client.ObjectKeyFromObject(m), m))
-		for _, node := range m.Status.NodeStatuses {
-			for _, b := range node.Blockers {
-				if b.Type == kind && strings.Contains(b.Message, words) {
-					return node.PodsEvacuating == 1 && node.PodsPendingEvacuation == 0, m.Status
-				}
-			}
-		}
-		return false, m.Status.NodeStatuses
-	})
-}
-
 func (w *world) awaitDrained(m *v1alpha1.NodeMaintenance) {
 	w.t.Helper()
 	w.eventually("the node to be drained", func() (bool, any) {
@@ -70,28 +54,6 @@ func (w *world) awaitDrained(m *v1alpha1.NodeMaintenance) {
 // own is the request of NodeMaintenances for a pod, by its name alone.
 func own(pod *corev1.Pod) *lifecyclev1alpha1.EvictionRequest {
 	return &lifecyclev1alpha1.EvictionRequest{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: core.NameFor(pod.UID)}}
-}
-
-// A pod that names a responder is moved by that, and its maintenance says whose turn it is.
-func TestAMaintenanceAsksResponders(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	pod := w.pod("web-0", "example.com/leader 20000")
-	m := w.drain()
-	const turns = leader + " Active, " + evictor + " Inactive"
-	e := w.awaitEviction("pod-1-web-0", awaiting, turns)
-	request := own(pod)
-	w.awaitRequest(request, awaiting)
-	if len(w.evacuations()) != 0 || e.Labels[v1alpha1.NodeMaintenanceRequester] != "requester" || request.Annotations[v1alpha1.NodeAnnotation] != w.cluster.Nodes[0] {
-		t.Errorf("there are the Evacuations %+v, and the request is %+v of labels %v", w.evacuations(), request, e.Labels)
-	}
-	w.awaitBlocker(m, v1alpha1.BlockerEvacuatorRunning, "Responder example.com/leader moves the pod.")
-	w.must(w.reports(e.Name, "example.com/leader", false))
-	w.awaitBlocker(m, v1alpha1.BlockerEvacuatorRunning, "Responder example.com/leader moves the pod. It says: moving")
-	w.must(w.reports(e.Name, "example.com/leader", true))
-	w.awaitGone(pod)
-	w.awaitDrained(m)
-	w.awaitRequest(request, gone("web-0"))
 }
 
 // Who calls the maintenance off withdraws what it has asked, and nothing of it is left.

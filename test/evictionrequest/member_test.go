@@ -1,7 +1,6 @@
 package evictionrequest
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -10,8 +9,6 @@ import (
 	lifecycleac "k8s.io/client-go/applyconfigurations/lifecycle/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
@@ -58,25 +55,4 @@ func TestLongEbbtideRespondsToAnotherController(t *testing.T) {
 	if pod.DeletionTimestamp != nil {
 		t.Error("the pod was evicted in the turn of the other controller's evictor")
 	}
-}
-
-// A pod that somebody has evacuated already is evicted by nobody else: the evictor joins, and
-// says what the Evacuation says.
-func TestAPodThatIsEvacuatedAlreadyHasOneEngine(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	pod := w.pod("web-0")
-	b := w.budget(1)
-	const operator = v1alpha1.InstigatorFinalizerPrefix + "operator.example.com"
-	w.must(w.client.Create(w.ctx, evacuation.New(pod, operator, nil)))
-	request := w.ask("example.com/upgrade", pod)
-	w.eventually("the evictor to join", func() (bool, any) {
-		all := w.evacuations()
-		return len(all) == 1 && slices.Equal(all[0].Finalizers, []string{operator, v1alpha1.LifecycleInstigator}), all
-	})
-	w.awaitWord("web-0", evictor, "The disruption budget web needs 1 healthy pods")
-	w.must(w.client.Patch(w.ctx, b, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"minAvailable":0}}`))))
-	w.awaitGone(pod)
-	w.awaitRequest(request, gone("web-0"))
-	w.awaitNoEvacuation()
 }

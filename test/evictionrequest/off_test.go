@@ -8,22 +8,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/evictionrequest"
-	"ebbtide.dev/ebbtide/test/cluster"
 )
-
-// Ebbtide is told in the middle of a surge to have nothing to do with EvictionRequests any more:
-// the pod is as it was, and nobody has to let it go by hand.
-func TestLongEvictionRequestsAreSwitchedOffInTheMiddle(t *testing.T) {
-	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Nodes: 1, NoMachines: true})
-	on := w.cluster.StartManagerWith(t, "--eviction-requests=auto", "--machines=false")
-	pod, letNew := w.serve(named)
-	defer letNew()
-	w.ask("example.com/upgrade", pod)
-	w.awaitDetached(pod)
-	on.Kill()
-	w.cluster.StartManagerWith(t, "--eviction-requests=off", "--machines=false")
-	w.awaitBack(pod)
-}
 
 // Who may change a maintenance's request takes the node off it, or forges one without, so that
 // no manager finds it by its node: it is written anew, and what nobody wants is withdrawn.

@@ -5,10 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	core "ebbtide.dev/ebbtide/internal/core/evictionrequest"
@@ -59,35 +57,6 @@ func TestRespondersTakeTurns(t *testing.T) {
 	w.must(w.reports(e.Name, "example.com/second", true))
 	w.awaitGone(pod)
 	w.awaitEviction(e.Name, gone("web-0"), "example.com/first Completed, example.com/second Completed, "+evictor+" Completed")
-	w.awaitRequest(request, gone("web-0"))
-}
-
-// A budget that opens is used at once; until then it is told who refuses.
-func TestABudgetIsWaitedFor(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	pod := w.pod("web-0")
-	w.eventually("the pod to be ready", func() (bool, any) {
-		w.must(w.client.Get(w.ctx, client.ObjectKeyFromObject(pod), pod))
-		return pod.Status.Phase == corev1.PodRunning, pod.Status.Phase
-	})
-	b := w.budget(1)
-	request := w.ask("example.com/upgrade", pod)
-	e := &lifecyclev1alpha1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "pod-1-web-0"}}
-	const refused = "tried again as soon as the budget allows it, which is asked at least once a minute."
-	w.eventually("the evictor to say what refuses", func() (bool, any) {
-		if err := w.client.Get(w.ctx, client.ObjectKeyFromObject(e), e); err != nil {
-			return false, err
-		}
-		own := core.ResponderOf(&e.Status, evictor)
-		if own == nil || own.Message == nil {
-			return false, own
-		}
-		return strings.HasPrefix(*own.Message, "Eviction refused: ") && strings.HasSuffix(*own.Message, refused), *own.Message
-	})
-	w.awaitRequest(request, awaiting)
-	w.must(w.client.Patch(w.ctx, b, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"minAvailable":0}}`))))
-	w.awaitGone(pod)
 	w.awaitRequest(request, gone("web-0"))
 }
 

@@ -68,23 +68,3 @@ func TestLongTheManagerIsKilledBehindEveryWriteOfASurge(t *testing.T) {
 	}
 	t.Logf("killed behind %q", writes())
 }
-
-// The same when the request is withdrawn in the middle: the pod is as it was.
-func TestLongTheManagerIsKilledBehindEveryWriteOfAWithdrawal(t *testing.T) {
-	t.Parallel()
-	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Tapped: true, Nodes: 1, Alone: true})
-	w.cluster.StartManager(t)
-	pod, letNew := w.serve(named)
-	defer letNew()
-	request := w.ask("example.com/upgrade", pod)
-	w.awaitDetached(pod)
-	writes, end := w.killedBehind()
-	w.withdraw(request)
-	w.awaitRequest(request, canceled)
-	w.awaitBack(pod)
-	end()
-	if kills := len(writes()); kills < 4 {
-		t.Errorf("the manager was killed %d times only, behind %q", kills, writes())
-	}
-	t.Logf("killed behind %q", writes())
-}

@@ -8,7 +8,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -178,27 +177,6 @@ func TestASurgeIsWithdrawnInTheMiddle(t *testing.T) {
 	}
 }
 
-// A pod that registers our evacuator and names nobody is replaced as well, in the turn of the
-// default evictor, which says how that goes on.
-func TestAPodWithEvacuatorsOnlyIsReplacedByTheEvictor(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	pod, letNew := w.serve(annotatedItself)
-	endpoints := w.cluster.WatchEndpoints(t, client.ObjectKey{Namespace: w.ns, Name: "web"})
-	w.ask("example.com/upgrade", pod)
-	w.awaitDetached(pod)
-	w.awaitEviction("pod-1-"+pod.Name, awaiting, evictor+" Active")
-	w.awaitWord(pod.Name, evictor, "Evacuator deployment.apps.k8s.io is to move the pod.")
-	if e := w.evacuations()[0]; !slices.Equal(e.Finalizers, []string{v1alpha1.LifecycleInstigator}) {
-		t.Errorf("the evacuation is asked for by %v, want one asker", e.Finalizers)
-	}
-	letNew()
-	w.awaitGone(pod)
-	w.awaitEviction("pod-1-"+pod.Name, gone(pod.Name), evictor+" Completed")
-	w.awaitNoEvacuation()
-	endpoints.AssertAtLeast(t, 1)
-}
-
 // A pod that cannot be replaced is left to who comes next, with the reason.
 func TestAPodThatCannotBeReplacedIsHandedOver(t *testing.T) {
 	t.Parallel()
@@ -238,49 +216,6 @@ func TestAPodThatCannotBeReplacedIsHandedOver(t *testing.T) {
 		w.awaitGone(pod)
 		w.awaitEviction("pod-1-alone", gone("alone"), surger+" Completed, "+evictor+" Completed")
 		w.awaitWord("alone", surger, "Pod alone belongs to no Deployment that could surge.")
-	})
-}
-
-// What an evacuator has forbidden to cancel goes on without the Eviction, which is told.
-func TestLongAnEvacuationThatMayNotBeCancelledGoesOn(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	pod := w.newPod("web-0")
-	pod.Annotations = map[string]string{v1alpha1.EvacuatorAnnotationPrefix + "mover.example.com": "20000"}
-	w.must(w.client.Create(w.ctx, pod))
-	request := w.ask("example.com/upgrade", pod)
-	e := &v1alpha1.Evacuation{}
-	w.eventually("the evacuator to have its turn", func() (bool, any) {
-		all := w.evacuations()
-		if len(all) != 1 || all[0].Status.ActiveEvacuatorClass != "mover.example.com" {
-			return false, all
-		}
-		e = &all[0]
-		return true, nil
-	})
-	forbidden := e.DeepCopy()
-	forbidden.Status.EvacuationCancellationPolicy = v1alpha1.CancellationForbid
-	w.must(w.client.Status().Patch(w.ctx, forbidden, client.MergeFrom(e)))
-	w.withdraw(request)
-	w.awaitRequest(request, canceled)
-	w.awaitTold(v1alpha1.EventEvacuationGoesOn,
-		"The Eviction of pod web-0 is over, but evacuator mover.example.com does not allow cancellation. The evacuation will run to completion.")
-	w.eventually("nobody to ask for the evacuation", func() (bool, any) {
-		all := w.evacuations()
-		return len(all) == 1 && len(all[0].Finalizers) == 0, all
-	})
-	w.must(w.client.Delete(w.ctx, pod))
-	w.awaitNoEvacuation()
-}
-
-// awaitTold waits for an event in the namespace of the pods.
-func (w *world) awaitTold(reason, note string) {
-	w.t.Helper()
-	w.eventually("the event "+reason+": "+note, func() (bool, any) {
-		list := &eventsv1.EventList{}
-		w.must(w.client.List(w.ctx, list, client.InNamespace(w.ns)))
-		is := func(e eventsv1.Event) bool { return e.Reason == reason && e.Note == note }
-		return slices.ContainsFunc(list.Items, is), list.Items
 	})
 }
 
