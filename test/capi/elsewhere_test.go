@@ -46,38 +46,6 @@ func TestLongANodeOfAnotherClusterIsDrainedThere(t *testing.T) {
 	w.awaitApplication("web", 4)
 }
 
-// A rule of Cluster API's own group has a pod stay until its machine goes.
-func TestLongARuleOfClusterAPICounts(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, bridged)
-	w.bindKubeconfigs()
-	w.pool(1, 0)
-	w.application("stays", 1, "")
-	w.application("goes", 1, "")
-	w.c.Apply(t, w.ns, `
-apiVersion: cluster.x-k8s.io/v1beta2
-kind: MachineDrainRule
-metadata: {name: stays}
-spec:
-  drain: {behavior: Skip}
-  pods: [{selector: {matchLabels: {app: stays}}}]
-`)
-	victim := w.machines()[0]
-	const later = "pre-terminate.delete.hook.machine.cluster.x-k8s.io/look"
-	w.annotate(victim, later, "test")
-	w.delete(victim)
-	w.awaitEvent(victim, v1alpha1.EventBridgeDone, "is drained; the hook is removed")
-	var left []string
-	for _, pod := range w.podsOn(nodeOf(victim)) {
-		left = append(left, pod.Labels["app"])
-	}
-	if strings.Join(left, " ") != "stays" {
-		t.Errorf("left on the node: %v, want what the rule skips", left)
-	}
-	w.annotate(victim, later, "")
-	w.awaitGone(victim)
-}
-
 // The manager is gone for good, and a person lets the Machines go without it.
 func TestLongAMachineIsLetGoWithoutTheManager(t *testing.T) {
 	t.Parallel()

@@ -3,17 +3,12 @@ package capi
 import (
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"ebbtide.dev/ebbtide/test/cluster"
 )
 
 // What is drained: as many Machines at once, and this many pods on each of them, of this
@@ -44,22 +39,6 @@ var works = []work{
 	{name: "no-budgets"},
 	{name: "budgets", budget: "maxUnavailable: 6"},
 	{name: "budgets-and-5s-until-ready", budget: "maxUnavailable: 6", readyAfter: 5 * time.Second},
-}
-
-// Below what these two take nobody can drain here: Machines whose nodes have nothing on them
-// go through our hook, and the same pods are evicted, all at once, by a client that does
-// nothing else and writes nothing besides.
-func BenchmarkTheLeastItTakes(b *testing.B) {
-	b.Run("nothing-to-drain/ebbtide", func(b *testing.B) {
-		for b.Loop() {
-			race(b, work{nothing: true}, optedIn, (*world).scaleDown).report(b)
-		}
-	})
-	b.Run("no-budgets/bare-evictions", func(b *testing.B) {
-		for b.Loop() {
-			race(b, works[0], nil, (*world).evictAll).report(b)
-		}
-	})
 }
 
 // Twenty Machines are deleted at once. Cluster API drains their nodes by itself, and then
@@ -147,41 +126,6 @@ func race(b *testing.B, of work, labels map[string]string, order func(*world, *t
 func (w *world) scaleDown(*track) {
 	w.t.Helper()
 	w.must(w.c.Client.Patch(w.ctx, w.named(deploymentKind, "old"), mergePatch(`{"spec":{"replicas":0}}`)))
-}
-
-// evictedAtOnce is how many evictions of the bare client are under way.
-const evictedAtOnce = 32
-
-// evictAll cordons the nodes and evicts their pods. The Machines stay.
-func (w *world) evictAll(t *track) {
-	w.t.Helper()
-	for _, m := range w.machines() {
-		if m.GetLabels()["pool"] == "old" {
-			node := &corev1.Node{}
-			node.Name = nodeOf(m)
-			w.must(w.at.Client.Patch(w.ctx, node, mergePatch(`{"spec":{"unschedulable":true}}`)))
-		}
-	}
-	// In the name of the manager, whom no webhook holds up; who has all rights besides.
-	config := rest.CopyConfig(w.at.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: cluster.Account.User(), Groups: []string{"system:masters"}}
-	evictor, err := client.New(config, client.Options{})
-	w.must(err)
-	names := t.stay()
-	var all sync.WaitGroup
-	slots := make(chan struct{}, evictedAtOnce)
-	for _, name := range names {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			pod := &corev1.Pod{}
-			pod.Namespace, pod.Name = w.app, name
-			if err := evictor.SubResource("eviction").Create(w.ctx, pod, &policyv1.Eviction{}); err != nil {
-				w.t.Errorf("evict pod %s: %v", name, err)
-			}
-		})
-	}
-	all.Wait()
 }
 
 // eraseApplications has no pod be on the nodes when these are removed, and none come anew.

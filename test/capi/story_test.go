@@ -4,9 +4,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,16 +13,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/test/cluster"
-	"ebbtide.dev/ebbtide/test/patience"
 )
-
-// blocked is a world with one Machine whose application no budget lets go.
-func blocked(t *testing.T, spec cluster.Spec, more ...string) (w *world, victim *unstructured.Unstructured) {
-	t.Helper()
-	w = newPool(t, spec, 1, 1, more...)
-	w.never("web")
-	return w, w.machines()[0]
-}
 
 // never has no pod of an application be evicted.
 func (w *world) never(name string) {
@@ -103,35 +92,6 @@ func TestLongHooksOfOthersGoFirst(t *testing.T) {
 	w.annotate(victim, backup, "")
 	w.awaitEvent(victim, v1alpha1.EventBridgeDone, "is drained; the hook is removed")
 	w.awaitGone(victim)
-}
-
-// A hook that a person removes is not put on again: Cluster API goes on, and nothing lands
-// on the node meanwhile.
-func TestLongAHookThatSomebodyRemoves(t *testing.T) {
-	t.Parallel()
-	w, victim := blocked(t, bridged)
-	w.delete(victim)
-	w.awaitEvent(victim, v1alpha1.EventBridgeDraining, "1 pod left")
-	w.annotate(victim, hook, "")
-
-	w.awaitDraining(victim)
-	node := &corev1.Node{}
-	w.must(w.at.Client.Get(w.ctx, client.ObjectKey{Name: nodeOf(victim)}, node))
-	if !node.Spec.Unschedulable {
-		t.Error("the node was given back")
-	}
-	w.letGo()
-	w.awaitGone(victim)
-	w.awaitNoMaintenance(victim.GetName())
-}
-
-// awaitDraining waits until Cluster API drains a Machine that has no hook of ours.
-func (w *world) awaitDraining(machine *unstructured.Unstructured) {
-	w.t.Helper()
-	w.await("Cluster API to drain", func() (string, bool) {
-		m := w.now(machine)
-		return deleting(m), strings.HasPrefix(deleting(m), "DrainingNode") && !hooked(m)
-	})
 }
 
 // now reads a Machine.
@@ -217,36 +177,4 @@ func TestLongTheManagerIsKilledAtEveryWrite(t *testing.T) {
 		t.Errorf("the manager was killed %d times, at %v", w.c.Kills(), seen)
 	}
 	t.Logf("killed %d times, at %v", w.c.Kills(), seen)
-}
-
-// The first pod leaves at once when Cluster API says that it waits. It is measured alone.
-func TestLongADrainBeginsAtOnce(t *testing.T) {
-	w := newPool(t, bridged, 2, 8)
-	victim := w.machines()[0]
-	pods := &corev1.PodList{}
-	watcher, err := w.at.Client.Watch(w.ctx, pods, client.InNamespace(w.ns))
-	w.must(err)
-	defer watcher.Stop()
-	w.delete(victim)
-	w.await("Cluster API to wait", func() (string, bool) {
-		m := kindOf(machineKind)
-		err := w.c.Client.Get(w.ctx, client.ObjectKeyFromObject(victim), m)
-		return deleting(m), err != nil || deleting(m) != ""
-	})
-	begin := time.Now()
-	bound, cancel := patience.Context(t)
-	defer cancel()
-	for {
-		select {
-		case event := <-watcher.ResultChan():
-			if pod, ok := event.Object.(*corev1.Pod); ok && pod.Spec.NodeName == nodeOf(victim) && pod.DeletionTimestamp != nil {
-				took := time.Since(begin)
-				t.Logf("the first pod was evicted %s after Cluster API began to wait", took)
-				w.awaitGone(victim)
-				return
-			}
-		case <-bound.Done():
-			t.Fatal("no pod was evicted")
-		}
-	}
 }

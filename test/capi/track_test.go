@@ -2,7 +2,6 @@ package capi
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -98,16 +97,6 @@ func (t *track) seePod(kind watch.EventType, object client.Object) {
 			lose(t.pods, object.GetName(), after, &t.at.pods)
 		}
 	})
-}
-
-// stay has only the pods be waited for, and returns them: their Machines stay.
-func (t *track) stay() []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	clear(t.hooks)
-	clear(t.busy)
-	clear(t.machines)
-	return slices.Collect(maps.Keys(t.pods))
 }
 
 // lose notes when the last one was lost.
