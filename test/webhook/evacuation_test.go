@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,15 +11,12 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/test/cluster"
-	"ebbtide.dev/ebbtide/test/patience"
 	"ebbtide.dev/ebbtide/test/webhook/sample"
 )
 
@@ -101,19 +97,6 @@ func TestAnEvacuationHasWhatItsPodSays(t *testing.T) {
 	}
 }
 
-// KEP-4212 prints Evacuations with the finalizer of the NodeMaintenance controller.
-func TestAnEvacuationInTheNameOfNodeMaintenancesIsWarnedOf(t *testing.T) {
-	c := newAPI(t)
-	pod := newPod(t, c, c.Namespace(t), "web", nil)
-	user, warnings := listening(t, c)
-	e := askedBy(pod)
-	e.Finalizers = []string{v1alpha1.NodeMaintenanceInstigator}
-	must(t, user.Create(t.Context(), e))
-	if got := strings.Join(warnings.take(), "\n"); !strings.Contains(got, v1alpha1.NodeMaintenanceInstigator+" belongs to the NodeMaintenance controller") {
-		t.Errorf("warnings %q, want one about the finalizer", got)
-	}
-}
-
 func TestOddRegistrationsAreWarnedOf(t *testing.T) {
 	c := newAPI(t)
 	namespace := c.Namespace(t)
@@ -156,86 +139,6 @@ func TestOddRegistrationsAreWarnedOf(t *testing.T) {
 	}
 }
 
-func TestAClassOf300Characters(t *testing.T) {
-	c := newAPI(t)
-	namespace := c.Namespace(t)
-	long := strings.Repeat("c", 300)
-	pod := sample.Pod(namespace, "long")
-	pod.Annotations = registered(long, "1")
-	wantWords(t, c.Client.Create(t.Context(), pod), "metadata.annotations: Invalid value", "name part must be no more than 63")
-
-	made := v1alpha1.Evacuator{EvacuatorClass: long, Priority: 1}
-	e := askedBy(newPod(t, c, namespace, "web", registered("mover.example.com", "1")), made)
-	must(t, c.Client.Create(t.Context(), e))
-	if len(e.Spec.Evacuators) != 1 || e.Spec.Evacuators[0].EvacuatorClass != "mover.example.com" {
-		t.Errorf("evacuators %v, want those of the pod", e.Spec.Evacuators)
-	}
-	nobody := sample.Pod(namespace, "nobody")
-	nobody.UID = "beef"
-	wantWords(t, c.Client.Create(t.Context(), askedBy(nobody, made)), "spec.evacuators[0].evacuatorClass", "may not be more than 253")
-}
-
-func TestAnEvacuationOfAnotherPodIsRefused(t *testing.T) {
-	c := newAPI(t)
-	here, elsewhere := c.Namespace(t), c.Namespace(t)
-	pod := newPod(t, c, here, "web", nil)
-	replaced, moved := pod.DeepCopy(), pod.DeepCopy()
-	replaced.UID = "beef"
-	moved.Namespace = elsewhere
-	for name, tc := range map[string]struct {
-		pod   *corev1.Pod
-		words string
-	}{
-		"another UID": {replaced, fmt.Sprintf(`spec.podRef.uid: Invalid value: "beef": pod web has the UID %s, so that this is another pod of the same name; read the pod again`, pod.UID)},
-		"another namespace": {moved, fmt.Sprintf(
-			`spec.podRef.name: Invalid value: "web": there is no pod of this name in namespace %s; an Evacuation lives in the namespace of its pod`, elsewhere)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			err := c.Client.Create(t.Context(), askedBy(tc.pod))
-			wantWords(t, err, webhookSays, tc.words)
-			if !apierrors.IsInvalid(err) {
-				t.Errorf("error %v, want the object to be invalid", err)
-			}
-		})
-	}
-}
-
-func TestTheSchemaSaysWhatIsWrongWithAnEvacuation(t *testing.T) {
-	c := newAPI(t)
-	for spec, field := range map[string]string{
-		"{}":                           "spec.podRef: Required value",
-		`{podRef: web}`:                "spec.podRef: Invalid value",
-		`{podRef: {name: "", uid: a}}`: "spec.podRef.name: Invalid value",
-		`{podRef: {name: web, uid: a}, evacuators: [{evacuatorClass: a, priority: high}]}`: "spec.evacuators[0].priority: Invalid value",
-	} {
-		object := &unstructured.Unstructured{}
-		must(t, yaml.Unmarshal([]byte(`
-apiVersion: ebbtide.dev/v1alpha1
-kind: Evacuation
-metadata: {namespace: default, name: a-web}
-spec: `+spec), &object.Object))
-		err := c.Client.Create(t.Context(), object)
-		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), field) {
-			t.Errorf("%s: error %v, want one that says %q", spec, err, field)
-		}
-	}
-}
-
-func TestEvacuatorsAreThoseOfThePodForEver(t *testing.T) {
-	c := newAPI(t)
-	namespace := c.Namespace(t)
-	made := []v1alpha1.Evacuator{{EvacuatorClass: "made-up.example.com", Priority: 1}}
-	some := askedBy(newPod(t, c, namespace, "some", registered("mover.example.com", "1")))
-	none := askedBy(newPod(t, c, namespace, "none", nil))
-	must(t, c.Client.Create(t.Context(), some))
-	must(t, c.Client.Create(t.Context(), none))
-
-	some.Spec.Evacuators, none.Spec.Evacuators = made, made
-	wantWords(t, c.Client.Update(t.Context(), some), "spec.evacuators: Invalid value", "evacuators are set once and then immutable")
-	wantWords(t, c.Client.Update(t.Context(), none), webhookSays,
-		"spec.evacuators: Forbidden: evacuators are those that are registered on pod none and no others; leave them out, or try again if they have just changed")
-}
-
 func TestNobodyEvacuatesAPodThatTheyMayNotDelete(t *testing.T) {
 	c := newAPI(t)
 	namespace := c.Namespace(t)
@@ -264,25 +167,6 @@ func TestNobodyEvacuatesAPodThatTheyMayNotDelete(t *testing.T) {
 	refused.Finalizers = nil
 	wantDenied(user.Update(t.Context(), refused.DeepCopy()))
 	wantDenied(user.Delete(t.Context(), refused))
-}
-
-func TestACancellationThatIsForbiddenIsRefused(t *testing.T) {
-	c := newAPI(t)
-	pod := newPod(t, c, c.Namespace(t), "web", registered("mover.example.com", "1"))
-	e := askedBy(pod)
-	must(t, c.Client.Create(t.Context(), e))
-	e.Status = v1alpha1.EvacuationStatus{ActiveEvacuatorClass: "mover.example.com", EvacuationCancellationPolicy: v1alpha1.CancellationForbid}
-	must(t, c.Client.Status().Update(t.Context(), e))
-
-	err := c.Client.Delete(t.Context(), e)
-	wantWords(t, err, webhookSays, "status.evacuationCancellationPolicy: Forbidden: "+
-		"evacuator mover.example.com has forbidden to cancel the evacuation of pod web; it ends when the pod is gone")
-
-	must(t, c.Client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
-	patience.Eventually(t, "the deletion to be allowed when the pod is gone", func(ctx context.Context) (string, bool) {
-		err := c.Client.Delete(ctx, e)
-		return fmt.Sprint(err), err == nil
-	})
 }
 
 func TestWhatAnEvacuatorMayReport(t *testing.T) {

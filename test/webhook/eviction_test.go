@@ -198,41 +198,6 @@ func TestADryRunOfAnEvictionLeavesNoTrace(t *testing.T) {
 	}
 }
 
-func TestAnEvacuationOfOthersIsJoined(t *testing.T) {
-	c := newAPI(t)
-	pod := newPod(t, c, c.Namespace(t), "web", registered("mover.example.com", "20"))
-	e := askedBy(pod)
-	must(t, c.Client.Create(t.Context(), e))
-	want := append(slices.Clone(e.Finalizers), v1alpha1.EvictionInstigator)
-	patience.Eventually(t, "the evacuation to be joined", func(context.Context) (string, bool) {
-		wantToWait(t, evict(t, c, pod))
-		joined := evacuationOf(t, c, pod)
-		return cmp.Diff(want, joined.Finalizers), slices.Equal(want, joined.Finalizers) && joined.Annotations[v1alpha1.EvictionAttemptAnnotation] != ""
-	})
-}
-
-func TestAnEvacuationThatGoesIsWaitedFor(t *testing.T) {
-	c := newAPI(t)
-	pod := newPod(t, c, c.Namespace(t), "web", registered("mover.example.com", "20"))
-	e := askedBy(pod)
-	e.Finalizers = []string{"example.com/audit"}
-	must(t, c.Client.Create(t.Context(), e))
-	must(t, c.Client.Delete(t.Context(), e))
-	patience.Eventually(t, "the answer", func(context.Context) (string, bool) {
-		err := evict(t, c, pod)
-		wantToWait(t, err)
-		return err.Error(), strings.Contains(err.Error(), "an earlier evacuation of pod web is being deleted and held by example.com/audit; try again when it is gone")
-	})
-	e = evacuationOf(t, c, pod)
-	e.Finalizers = nil
-	must(t, c.Client.Update(t.Context(), e))
-	patience.Eventually(t, "an evacuation of its own", func(context.Context) (string, bool) {
-		err := evict(t, c, pod)
-		wantToWait(t, err)
-		return err.Error(), evacuationOf(t, c, pod) != nil
-	})
-}
-
 func TestEvictionsThatAreNobodysBusiness(t *testing.T) {
 	c := newAPI(t)
 	namespace := c.Namespace(t)

@@ -144,26 +144,6 @@ func TestTheDrainPlanIsCompletedOnce(t *testing.T) {
 	}
 }
 
-// Completing a plan mends nothing in it.
-func TestAPlanIsCompletedAroundWhatItsAuthorWrote(t *testing.T) {
-	c := newAPI(t)
-	m := &unstructured.Unstructured{}
-	must(t, yaml.Unmarshal([]byte(`
-apiVersion: ebbtide.dev/v1alpha1
-kind: NodeMaintenance
-metadata: {name: no-value}
-spec:
-  nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: nobody, operator: Exists}]}]}
-  drainPlan:
-  - {podPriority: 5000, podSelector: {matchLabels: {app: web}}}
-  - {podPriority: 1000000001, podSelector: {matchLabels: {app: null}}}
-`), &m.Object))
-	err := c.Client.Create(t.Context(), m, client.DryRunAll)
-	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.drainPlan[2].podSelector.matchLabels: Invalid value: a label without a value") {
-		t.Errorf("error %v, want the label without a value refused", err)
-	}
-}
-
 func planJSON(t *testing.T, plan []v1alpha1.DrainPlanEntry) string {
 	t.Helper()
 	data, err := yaml.Marshal(plan)
@@ -208,37 +188,6 @@ func applied(t *testing.T, c *cluster.Cluster, manifest string) *v1alpha1.NodeMa
 	m := &v1alpha1.NodeMaintenance{}
 	must(t, c.Client.Get(t.Context(), client.ObjectKey{Name: object.GetName()}, m))
 	return m
-}
-
-func TestAWrongOrderIsForItsAuthorToMend(t *testing.T) {
-	c := newAPI(t)
-	m := sample.Maintenance(c.Pool(), "nobody")
-	m.Spec.DrainPlan = []v1alpha1.DrainPlanEntry{{PodPriority: 2}, {PodPriority: 1}}
-	err := c.Client.Create(t.Context(), m)
-	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "lowest first") {
-		t.Errorf("error %v, want one about the order", err)
-	}
-}
-
-func TestTheSchemaSaysWhatIsWrongWithAManifest(t *testing.T) {
-	c := newAPI(t)
-	const one = "nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: rack, operator: Exists}]}]}"
-	for field, spec := range map[string]string{
-		"spec.nodeSelector.nodeSelectorTerms": "nodeSelector: {nodeSelectorTerms: all}",
-		"spec.drainPlan[0].podPriority":       one + ", drainPlan: [{podPriority: high}]",
-		"spec.drainPlan[0]: Invalid value":    one + ", drainPlan: [null]",
-	} {
-		object := &unstructured.Unstructured{}
-		must(t, yaml.Unmarshal([]byte(`
-apiVersion: ebbtide.dev/v1alpha1
-kind: NodeMaintenance
-metadata: {name: `+c.Pool()+`}
-spec: {`+spec+`}`), &object.Object))
-		err := c.Client.Create(t.Context(), object)
-		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), field) {
-			t.Errorf("error %v, want one that names %s", err, field)
-		}
-	}
 }
 
 func TestNobodyDrainsANodeThatTheyMayNotDelete(t *testing.T) {
@@ -310,24 +259,4 @@ func (h *heard) take() []string {
 	text := h.text
 	h.text = nil
 	return text
-}
-
-func TestASelectorThatTakesTooMuchIsWarnedOf(t *testing.T) {
-	c := newAPI(t)
-	nodes := newNodes(t, c, 2, map[string]string{"node-role.kubernetes.io/control-plane": ""})
-	newNodes(t, newAPI(t), 1, nil)
-	all := sample.Maintenance("all")
-	all.Spec.NodeSelector.NodeSelectorTerms = []corev1.NodeSelectorTerm{sample.NodeTerm(corev1.NodeSelectorOpNotIn, "none")}
-	for want, m := range map[string]*v1alpha1.NodeMaintenance{
-		"matches every node of the cluster (":      all,
-		"matches every control-plane node (2)":     sample.Maintenance("control-plane", nodes...),
-		"matches no node now; nodes that it match": sample.Maintenance("none", "no-such-node"),
-		"": sample.Maintenance("one", nodes[0]),
-	} {
-		user, warnings := listening(t, c)
-		must(t, user.Create(t.Context(), m, client.DryRunAll))
-		if got := strings.Join(warnings.take(), "\n"); !strings.Contains(got, want) || (want == "") != (got == "") {
-			t.Errorf("maintenance %s: warned of %q, want %q", m.Name, got, want)
-		}
-	}
 }
