@@ -148,23 +148,6 @@ var mistakes = map[string]string{
 	"webhook: {clientCA: {key: " + strings.Repeat("a", 254) + "}}": "at '/webhook/clientCA/key': maxLength: got 254, want 253",
 }
 
-// needed are values without which nothing can be installed; Helm takes away what is null.
-var needed = []string{
-	"image", "replicas", "serviceAccount", "machines", "bridges", "webhook", "certManager", "serviceMonitor", "alerts", "networkPolicy",
-	"crds", "uninstall", "priorityClassName", "topologySpread", "resources",
-}
-
-func TestValuesThatAreTakenAwayAreNamed(t *testing.T) {
-	t.Parallel()
-	for _, name := range needed {
-		want := "at '': missing property '" + name + "'"
-		rendered, err := helm.Render(t.Context(), helm.Release{Namespace: "tides", Values: map[string]any{name: nil}})
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%d bytes and error %v, want one that says %q", len(rendered), err, want)
-		}
-	}
-}
-
 func TestValuesThatAreMistakesAreRefused(t *testing.T) {
 	t.Parallel()
 	for values, want := range mistakes {

@@ -1,14 +1,10 @@
 package cluster
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"ebbtide.dev/ebbtide/internal/sandbox"
-	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // failed is a test that has failed and is cleaned up by hand.
@@ -21,28 +17,6 @@ type failed struct {
 func (f *failed) Failed() bool        { return true }
 func (f *failed) Name() string        { return f.name }
 func (f *failed) Cleanup(what func()) { f.cleanup = what }
-
-// A test that fails with -keep undoes nothing until Ctrl-C.
-func TestWhatAFailedTestMadeIsKeptUntilItIsInterrupted(t *testing.T) {
-	before, was := interrupted, *keep
-	t.Cleanup(func() { interrupted, *keep = before, was })
-	held, ctrlC := make(chan struct{}), make(chan struct{})
-	interrupted = func() <-chan struct{} { close(held); return ctrlC }
-	*keep = true
-	c := &Cluster{Kubeconfig: "admin.kubeconfig", plane: &plane{Cluster: &sandbox.Cluster{}}}
-	story, undone := &failed{TB: t, name: t.Name()}, make(chan struct{})
-	c.undo(story, func(context.Context) { close(undone) })
-	go story.cleanup()
-
-	patience.Receive(t, "the test to hold", held)
-	select {
-	case <-undone:
-		t.Error("what the test made is undone before Ctrl-C")
-	default:
-	}
-	close(ctrlC)
-	patience.Receive(t, "the end of what the test made", undone)
-}
 
 // A failure shows the last lines about its own objects. The whole log outlives the control plane.
 func TestAFailureShowsWhatWasLoggedAboutItsOwnObjects(t *testing.T) {

@@ -89,33 +89,6 @@ func TestLongNothingOutlivesAKilledProcess(t *testing.T) {
 	}
 }
 
-func TestLongStopEndsEveryProcessAndRemovesTheFiles(t *testing.T) {
-	t.Parallel()
-	binaries, err := sandbox.Find(sandbox.BuildSpec{})
-	if err != nil {
-		t.Fatalf("%v: run `make programs`", err)
-	}
-	c, err := sandbox.Start(t.Context(), binaries, sandbox.Spec{Nodes: 1, Audit: sandbox.AuditWrites, Programs: filepath.Join(filepath.Dir(binaries.Dir), "programs")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if running := processesOf(t, c.Dir); len(running) != 5 {
-		t.Errorf("%d processes run, want 5:\n%s", len(running), strings.Join(running, "\n"))
-	}
-	if audit, err := os.ReadFile(c.AuditLog); err != nil || !strings.Contains(string(audit), `"resource":"nodes"`) {
-		t.Errorf("the audit log does not show the creation of the node: %v", err)
-	}
-	if err := c.Stop(); err != nil {
-		t.Error(err)
-	}
-	if left := processesOf(t, c.Dir); len(left) > 0 {
-		t.Errorf("still running:\n%s", strings.Join(left, "\n"))
-	}
-	if _, err := os.Stat(c.Dir); !os.IsNotExist(err) {
-		t.Errorf("the folder: %v, want that it does not exist", err)
-	}
-}
-
 // awaitNoProcess waits until no process names a folder in its command line.
 func awaitNoProcess(t *testing.T, dir string) {
 	t.Helper()

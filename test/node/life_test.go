@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -168,32 +167,6 @@ func TestLongTheCommandsOfASandboxWithRealNodes(t *testing.T) {
 		diff := cmp.Diff(before, trace(t, dir))
 		return diff, diff == ""
 	})
-}
-
-// Who cuts the power leaves nothing of a node, however many processes and mounts its pods have.
-func TestLongWhatAPowerCutLeavesIsADisk(t *testing.T) {
-	c := cluster.Start(t, bare)
-	importApp(t, c)
-	namespace := c.Namespace(t)
-	c.Apply(t, namespace, deployment("web", 6, time.Second))
-	waitAvailable(t, c, namespace, "web")
-	node := c.Nodes[0]
-	rack := rackOf(t, c, node)
-	groups := func() []string {
-		return slices.Sorted(maps.Keys(groupsOf(t, rack, node)))
-	}
-	if got := strings.Join(groups(), "\n"); !strings.Contains(got, "kubepods") {
-		t.Fatalf("the node has cgroups\n%s\nwant those of pods", got)
-	}
-	c.PowerOff(t, node)
-	if left := groups(); len(left) > 0 {
-		t.Errorf("cgroups of the node are left: %v", left)
-	}
-	for _, file := range []string{"kubelet.log", "containerd.log"} {
-		if _, err := os.Stat(filepath.Join(c.NodeLogs(node), file)); err != nil {
-			t.Errorf("the disk has lost a log: %v", err)
-		}
-	}
 }
 
 // rackName is the cgroup, or the unit of systemd, in which the machines of a rack have theirs.

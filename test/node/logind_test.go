@@ -134,31 +134,6 @@ func TestLongABusThatIsLostIsDialledAgain(t *testing.T) {
 	}
 }
 
-// Another logind on the same bus has neither our inhibitor nor our settings.
-func TestLongAnotherLogindIsAnotherSession(t *testing.T) {
-	bus := fake.StartBus(t)
-	l := fake.Start(t, bus, fake.Spec{})
-	e := listen(t, &logind.Bus{Address: bus.Address})
-	first := e.hears("logind answers", answers)
-	l.Stop()
-	gone := e.hears("logind is gone", func(s logind.State) bool { return s.Fault != "" })
-	if !strings.Contains(gone.Fault, "systemd-logind") {
-		t.Errorf("fault %q does not say that it is systemd-logind", gone.Fault)
-	}
-	fake.Start(t, bus, fake.Spec{})
-	if second := e.hears("logind answers again", answers); second.Session <= first.Session {
-		t.Errorf("session %d after %d, want a later one", second.Session, first.Session)
-	}
-}
-
-func TestLongWhereThereIsNoLogind(t *testing.T) {
-	bus := fake.StartBus(t)
-	got := listen(t, &logind.Bus{Address: bus.Address}).hears("there is none", func(s logind.State) bool { return s.Fault != "" })
-	if !strings.HasPrefix(got.Fault, "systemd-logind does not say PreparingForShutdown: ") {
-		t.Errorf("fault is %q, want who is missing", got.Fault)
-	}
-}
-
 func TestLongTheDelayThatIsAskedFor(t *testing.T) {
 	for name, test := range map[string]struct {
 		delay time.Duration
@@ -251,17 +226,5 @@ func TestLongTheInhibitorsOfOthers(t *testing.T) {
 	l.Prepare(t, true, "reboot")
 	if got := e.hears("the node shuts down", func(s logind.State) bool { return s.Preparing }); !got.Kubelet {
 		t.Errorf("%+v does not know of the kubelet", got)
-	}
-}
-
-// A logind that does not answer is not waited for.
-func TestLongALogindThatDoesNotAnswer(t *testing.T) {
-	bus := fake.StartBus(t)
-	fake.Start(t, bus, fake.Spec{Deaf: true})
-	ctx, cancel := patience.Context(t)
-	defer cancel()
-	_, err := (&logind.Bus{Address: bus.Address}).Inhibitors(ctx)
-	if err == nil || ctx.Err() != nil {
-		t.Errorf("%v, want an error before anybody loses patience", err)
 	}
 }

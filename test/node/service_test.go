@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +12,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/test/cluster"
@@ -114,80 +111,6 @@ func TestLongAServiceLeadsToProgramsOnAllNodes(t *testing.T) {
 	})
 }
 
-// A program ends as it likes, within the grace that its pod has.
-func TestLongAProgramEndsInItsOwnWay(t *testing.T) {
-	c := cluster.Start(t, bare)
-	importApp(t, c)
-	namespace := c.Namespace(t)
-	const grace = 6 * time.Second
-	for name, args := range map[string][]string{"prompt": nil, "deaf": {"-deaf"}, "lingering": {"-linger=2s"}} {
-		c.Apply(t, namespace, deployment(name, 1, grace, args...))
-	}
-	took := map[string]time.Duration{}
-	for _, name := range []string{"prompt", "deaf", "lingering"} {
-		waitAvailable(t, c, namespace, name)
-		took[name] = deletePod(t, c, namespace, name)
-	}
-	t.Logf("after they were deleted, pods took %v to go", took)
-	if took["prompt"] >= took["deaf"] || took["lingering"] < 2*time.Second || took["lingering"] >= took["deaf"] || took["deaf"] < grace {
-		t.Errorf("pods took %v to go; want at least 2s for the lingering one, the grace of %s for the deaf one, and less than that one takes for the others", took, grace)
-	}
-}
-
-// deletePod deletes the pod of an application, and returns how long it takes to go.
-func deletePod(t *testing.T, c *cluster.Cluster, namespace, app string) time.Duration {
-	t.Helper()
-	running, err := pods(t.Context(), c, namespace, app)
-	if err != nil || len(names(running)) != 1 {
-		t.Fatalf("%s has pods %v, want one; %v", app, names(running), err)
-	}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: names(running)[0]}}
-	begin := time.Now()
-	if err := c.Client.Delete(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
-	patience.Eventually(t, "pod "+pod.Name+" to be gone", func(ctx context.Context) (string, bool) {
-		err := c.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod)
-		return fmt.Sprint(pod.Status.Phase, err), client.IgnoreNotFound(err) == nil && err != nil
-	})
-	return time.Since(begin)
-}
-
-func TestLongAProgramThatCrashesIsStartedAgainAndOneThatIsSlowIsNotReady(t *testing.T) {
-	c := cluster.Start(t, bare)
-	importApp(t, c)
-	namespace := c.Namespace(t)
-	c.Apply(t, namespace, deployment("crashing", 1, time.Second, "-crash-after=1s")+"---"+deployment("slow", 1, time.Second, "-ready-after=6s"))
-	patience.Eventually(t, "the crashing program to be started again", func(ctx context.Context) (string, bool) {
-		running, err := pods(ctx, c, namespace, "crashing")
-		for _, list := range running {
-			for _, status := range list[0].Status.ContainerStatuses {
-				last := status.LastTerminationState.Terminated
-				return fmt.Sprintf("%+v, %v", status, err), status.RestartCount > 0 && last != nil && last.ExitCode == 1
-			}
-		}
-		return fmt.Sprint(names(running), err), false
-	})
-	waitAvailable(t, c, namespace, "slow")
-	running, err := pods(t.Context(), c, namespace, "slow")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, list := range running {
-		status := list[0].Status
-		var ready time.Time
-		for _, condition := range status.Conditions {
-			if condition.Type == corev1.PodReady {
-				ready = condition.LastTransitionTime.Time
-			}
-		}
-		// The API tells the time in whole seconds.
-		if took := ready.Sub(status.ContainerStatuses[0].State.Running.StartedAt.Time); took < 5*time.Second {
-			t.Errorf("the slow program was ready after %s, want no less than about 6s", took)
-		}
-	}
-}
-
 // The disk of a node survives a power cut, so that its pods are the same ones afterwards,
 // with containers of their own that were started anew.
 func TestLongAPowerCutEndsProgramsAndTheBootStartsThemAgain(t *testing.T) {
@@ -225,37 +148,5 @@ func TestLongAPowerCutEndsProgramsAndTheBootStartsThemAgain(t *testing.T) {
 		restarted := len(now.Status.ContainerStatuses) == 1 && now.Status.ContainerStatuses[0].RestartCount == 1
 		name, err := ask(ctx, c, "http://"+now.Status.PodIP+":8080/")
 		return fmt.Sprintf("%+v, %v", now.Status, err), now.UID == pod.UID && restarted && name == pod.Name
-	})
-}
-
-func TestLongAManifestOnANodesDiskIsAPod(t *testing.T) {
-	c := cluster.Start(t, bare)
-	importApp(t, c)
-	const manifest = `
-apiVersion: v1
-kind: Pod
-metadata: {name: static, namespace: default}
-spec:
-  terminationGracePeriodSeconds: 1
-  containers: [{name: app, image: ` + appImage + `}]
-`
-	file := filepath.Join(c.Manifests(c.Nodes[0]), "static.yaml")
-	mirror := client.ObjectKey{Namespace: "default", Name: "static-" + c.Nodes[0]}
-	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.Remove(file) })
-	patience.Eventually(t, "the mirror pod to run", func(ctx context.Context) (string, bool) {
-		pod := &corev1.Pod{}
-		err := c.Client.Get(ctx, mirror, pod)
-		return fmt.Sprint(pod.Status.Phase, err), pod.Status.Phase == corev1.PodRunning
-	})
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
-	patience.Eventually(t, "the mirror pod to go", func(ctx context.Context) (string, bool) {
-		pod := &corev1.Pod{}
-		err := c.Client.Get(ctx, mirror, pod)
-		return fmt.Sprint(pod.Status.Phase, err), err != nil && client.IgnoreNotFound(err) == nil
 	})
 }

@@ -53,33 +53,6 @@ func node(ctx context.Context) (string, bool) {
 	return "a node", false
 }
 
-// A failure shows no more than fits a screen.
-func TestAFailureIsShort(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		failed := &failing{TB: t}
-		failed.run(func() {
-			patience.Eventually(failed, "a list", func(context.Context) (string, bool) {
-				return strings.Repeat(strings.Repeat("x", 1000)+"\n", 50), false
-			})
-		})
-		if lines := strings.Split(failed.said, "\n"); len(lines) > 10 || len(failed.said) > 3000 || !strings.HasSuffix(failed.said, "and 44 more lines") {
-			t.Errorf("%d lines of %d bytes:\n%s", len(lines), len(failed.said), failed.said)
-		}
-	})
-}
-
-func TestAValueIsReceivedAtOnce(t *testing.T) {
-	values := make(chan int, 1)
-	values <- 7
-	if got := patience.Receive(t, "a value", values); got != 7 {
-		t.Errorf("received %d, want 7", got)
-	}
-	close(values)
-	if got := patience.Receive(t, "the end", values); got != 0 {
-		t.Errorf("received %d at the end, want 0", got)
-	}
-}
-
 // failing is a test that keeps what it fails with.
 type failing struct {
 	testing.TB

@@ -58,20 +58,6 @@ func TestAProgramMustBeNewerThanItsSource(t *testing.T) {
 	}
 }
 
-// The programs of our module are built by one call of the go command, those of other modules by
-// one each.
-func TestOurProgramsAreBuiltTogether(t *testing.T) {
-	all := calls("/repo", "/repo/.bin/programs", []Set{Basic, Long})
-	if ours := all[0]; len(ours.names) != len(ours.Packages) || len(ours.names) < 5 || ours.Into != "/repo/.bin/programs/" {
-		t.Errorf("the first call is %+v", ours)
-	}
-	for _, other := range all[1:] {
-		if len(other.Packages) != 1 || other.Into != "/repo/.bin/programs/"+other.names[0] || other.Dir == "/repo" {
-			t.Errorf("a further call is %+v", other)
-		}
-	}
-}
-
 func write(t *testing.T, path string, changed time.Time) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -24,7 +24,6 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/workload"
 	"ebbtide.dev/ebbtide/test/patience"
-	"ebbtide.dev/ebbtide/test/step/remote"
 )
 
 // front leaves to stop what that stops, and hands everything else to the API server,
@@ -60,32 +59,6 @@ func (w *remotes) proxy(t *testing.T) *httputil.ReverseProxy {
 		Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(behind); r.Out.Header.Del("Authorization") },
 	}
-}
-
-func TestCredentialsThatWereRotated(t *testing.T) {
-	t.Parallel()
-	w := startRemotes(t, workload.Options{Pace: &quick})
-	var valid atomic.Value
-	valid.Store(remote.Token)
-	server, kubeconfig := w.front(t, func(answer http.ResponseWriter, r *http.Request) bool {
-		refused := r.Header.Get("Authorization") != "Bearer "+valid.Load().(string)
-		if refused {
-			http.Error(answer, "Unauthorized", http.StatusUnauthorized)
-		}
-		return refused
-	})
-	c := w.remote(t, "east", kubeconfig)
-	w.connect(t, c)
-
-	valid.Store("another-token")
-
-	state := w.awaitReason(t, c, v1alpha1.ReasonUnreachable)
-	if want := "connect to " + server.URL + ": the credentials in the kubeconfig are refused: 401 Unauthorized"; state.Message != want {
-		t.Errorf("state says %q, want %q", state.Message, want)
-	}
-	rotated := bytes.ReplaceAll(kubeconfig, []byte(remote.Token), []byte("another-token"))
-	w.secret(t, "east", map[string][]byte{"value": rotated})
-	w.connect(t, c)
 }
 
 // A watch that is no longer allowed, or that fails while the cluster answers, would leave what is

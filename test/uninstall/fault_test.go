@@ -12,7 +12,6 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -231,40 +230,6 @@ func expired(token string) error {
 		status.ErrStatus.Continue = base64.RawURLEncoding.EncodeToString([]byte(before + `"rv":-1,` + after))
 	}
 	return err
-}
-
-// Who cannot look again does not know that nothing is there again, and says so.
-func TestReleaseThatCannotLookAgain(t *testing.T) {
-	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
-	var looks atomic.Int32
-	blind := &faulty{WithWatch: c.Client, listed: func(list client.ObjectList, _ *client.ListOptions) error {
-		if _, ok := list.(*corev1.PodList); ok && looks.Add(1) > 1 {
-			return errors.New("connection lost")
-		}
-		return nil
-	}}
-	err := uninstall.Releaser{Client: blind, Now: time.Now, Yes: true, Out: &bytes.Buffer{}, Again: "release"}.Run(t.Context())
-	const want = "cannot determine whether traces of Ebbtide have reappeared (list pods: connection lost); run release --yes again"
-	if err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
-}
-
-// What more rights would not help with is not put down to rights.
-func TestReleaseThatIsCutOff(t *testing.T) {
-	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
-	ns := c.Namespace(t)
-	if err := c.Client.Create(t.Context(), lockedBudget(ns, "locked")); err != nil {
-		t.Fatal(err)
-	}
-	cut := &faulty{WithWatch: c.Client, patched: func() error { return errors.New("connection lost") }}
-	out := &bytes.Buffer{}
-	err := uninstall.Releaser{Client: cut, Now: time.Now, Yes: true, Out: out, Again: "release"}.Run(t.Context())
-	const want = "1 object could not be changed; see above, and run release --yes again"
-	if err == nil || err.Error() != want || strings.Contains(out.String(), "Removed") ||
-		!strings.Contains(out.String(), "PodDisruptionBudget "+ns+"/locked: connection lost\n") {
-		t.Errorf("got %v, want %s\n%s", err, want, out)
-	}
 }
 
 // Anybody who has namespaces may create Leases there by the name of the managers'. Which
