@@ -125,7 +125,7 @@ func TestAPodThatIsNotTargetedWaits(t *testing.T) {
 	w.reconcile(r, e)
 
 	stored, _ := read(w, e)
-	want := "Pod log-a waits until the NodeMaintenance of node one has come to it. What leaves now: DaemonSet 999."
+	want := "Pod log-a leaves in a later wave of node one. Leaving now: DaemonSet 999."
 	if stored.Status.Message != want || stored.Status.ActiveEvacuatorCompleted {
 		t.Errorf("status is %+v, want it not completed and message %q", stored.Status, want)
 	}

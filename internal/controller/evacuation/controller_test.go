@@ -125,7 +125,7 @@ func TestRefusalsAreToldInTheServersWords(t *testing.T) {
 func expectRefusal(t *testing.T, status v1alpha1.EvacuationStatus, reason v1alpha1.BlockerType, message string) {
 	t.Helper()
 	refused := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionEvictionRefused)
-	message = strings.TrimSuffix(message, ".") + "; tried again "
+	message = strings.TrimSuffix(message, ".") + "; retried "
 	if refused == nil || refused.Reason != string(reason) || !strings.HasPrefix(refused.Message, message) {
 		t.Fatalf("condition = %+v, want %s: %s", refused, reason, message)
 	}

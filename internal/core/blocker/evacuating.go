@@ -26,7 +26,7 @@ func evacuating(f *Facts) (v1alpha1.Blocker, bool) {
 	if status.Message != "" {
 		b.Message += " It says: " + status.Message
 	}
-	b.Suggestion = command.Of("Wait: if it is silent for too long, the next one takes over by itself. Its reports: kubectl -n %s describe evacuation %s",
+	b.Suggestion = command.Of("Wait: if it is silent for too long, the next one takes over. Its reports: kubectl -n %s describe evacuation %s",
 		f.Pod.Namespace, f.Evacuation.Name)
 	if told := Unplaced(f.Evacuation); told != nil {
 		b.Type, b.Object, b.SinceTime = v1alpha1.BlockerReplacementUnschedulable, ofPod(f.Pod), &told.LastTransitionTime

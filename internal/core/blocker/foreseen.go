@@ -40,7 +40,7 @@ func foreseen(f *Facts, applying []*policyv1.PodDisruptionBudget) (v1alpha1.Bloc
 	case !known:
 		return v1alpha1.Blocker{
 			Type: v1alpha1.BlockerPDBExhausted, Object: OfBudget(only),
-			Message:    fmt.Sprintf("What PodDisruptionBudget %s allows is unknown: its status is older than its spec.", only.Name),
+			Message:    fmt.Sprintf("The status of PodDisruptionBudget %s is older than its spec, so its allowed disruptions are unknown.", only.Name),
 			Suggestion: command.Of("If it stays so, the disruption controller does not run. See the budget: kubectl -n %s describe poddisruptionbudget %s", only.Namespace, only.Name),
 		}, true
 	case allowed > 0, unready(f.Pod) && enough:

@@ -30,7 +30,7 @@ func failedRequest(f *Facts) (v1alpha1.Blocker, bool) {
 	b := one(v1alpha1.BlockerEvictionRequestFailed, ofRequest(f.Request), failure.LastTransitionTime.Time)
 	b.Message = fmt.Sprintf("The EvictionRequest of pod %s/%s has failed (%s): %s",
 		f.Pod.Namespace, f.Pod.Name, excerpt.Line(failure.Reason, maxReport), ended(failure.Message))
-	b.Suggestion = command.Of("Remove what is in the way and have it asked again: kubectl -n %s delete evictionrequest %s. Or remove the pod yourself: kubectl -n %s delete pod %s",
+	b.Suggestion = command.Of("Solve the problem and retry: kubectl -n %s delete evictionrequest %s. Or remove the pod yourself: kubectl -n %s delete pod %s",
 		f.Pod.Namespace, f.Request.Name, f.Pod.Namespace, f.Pod.Name)
 	return b, true
 }
@@ -66,7 +66,7 @@ func responding(f *Facts) (v1alpha1.Blocker, bool) {
 	if said != "" {
 		b.Message += " It says: " + said
 	}
-	b.Suggestion = command.Of("Wait: if it is silent for %d minutes, the next one has its turn by itself. Its reports: kubectl -n %s describe evictions.lifecycle.k8s.io %s",
+	b.Suggestion = command.Of("Wait: if it is silent for %d minutes, the next one takes over. Its reports: kubectl -n %s describe evictions.lifecycle.k8s.io %s",
 		int(evictionrequest.HeartbeatDeadline.Minutes()), f.Pod.Namespace, f.Eviction.Name)
 	return b, true
 }

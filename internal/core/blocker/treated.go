@@ -15,7 +15,7 @@ func unclear(f *Facts) (v1alpha1.Blocker, bool) {
 		return v1alpha1.Blocker{}, false
 	}
 	b := one(v1alpha1.BlockerDrainRuleUnclear, f.Treatment.Object, later(f.Pod.CreationTimestamp.Time, f.DrainStarted))
-	b.Message = "It is unknown how to drain the pod: " + f.Treatment.Cause
+	b.Message = "Cannot determine how to drain the pod: " + f.Treatment.Cause
 	b.Suggestion = command.Of("To decide about this pod alone, retain it or let it complete: kubectl -n %s label pod %s %s=skip (or wait-completed)",
 		f.Pod.Namespace, f.Pod.Name, v1alpha1.DrainLabel)
 	return b, true

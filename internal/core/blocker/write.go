@@ -29,7 +29,7 @@ type Refusal struct {
 func EvacuationRefused(kind string, pod *corev1.Pod, r Refusal) v1alpha1.Blocker {
 	b := one(v1alpha1.BlockerEvacuationRefused, ofOwner(pod), r.Since)
 	b.Message = r.tell(fmt.Sprintf("The %s of pod %s/%s", kind, pod.Namespace, pod.Name))
-	b.Suggestion = writers(kind+"s") + command.Of(" What else may limit them: kubectl -n %s describe resourcequotas", pod.Namespace)
+	b.Suggestion = writers(kind+"s") + command.Of(" Or a quota: kubectl -n %s describe resourcequotas", pod.Namespace)
 	return b
 }
 
@@ -37,7 +37,7 @@ func EvacuationRefused(kind string, pod *corev1.Pod, r Refusal) v1alpha1.Blocker
 func DeletionRefused(pod *corev1.Pod, r Refusal) v1alpha1.Blocker {
 	b := one(v1alpha1.BlockerDeletionRefused, ofOwner(pod), r.Since)
 	b.Message = r.tell("The deletion of pod " + pod.Namespace + "/" + pod.Name)
-	b.Suggestion = "Ask the owner of what refuses it, or postpone spec.deadline.time of the NodeMaintenance."
+	b.Suggestion = "Allow the deletion, or postpone spec.deadline.time of the NodeMaintenance."
 	return b
 }
 
@@ -80,6 +80,6 @@ func writers(kind string) string {
 
 // tell returns what is refused, in the API server's words, and when it is tried again.
 func (r Refusal) tell(what string) string {
-	return fmt.Sprintf("%s is refused: %s. It is tried again at %s.",
+	return fmt.Sprintf("%s is refused: %s. It is retried at %s.",
 		what, strings.TrimRight(excerpt.Of(r.Message, maxWords), ". "), metav1.NewTime(r.Again).UTC().Format("15:04:05 MST"))
 }

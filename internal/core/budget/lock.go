@@ -127,7 +127,7 @@ func readLock(text string) (Lock, error) {
 		return Lock{}, fmt.Errorf("annotation %s has more than %d bytes", v1alpha1.LockAnnotation, v1alpha1.MaxLockBytes)
 	}
 	if err := json.Unmarshal([]byte(text), &lock); err != nil {
-		return Lock{}, errors.New("annotation " + v1alpha1.LockAnnotation + " is no JSON of a lock: " + brief(err.Error()))
+		return Lock{}, errors.New("annotation " + v1alpha1.LockAnnotation + " is not valid JSON: " + brief(err.Error()))
 	}
 	switch {
 	case brief(lock.Holder) == "":

@@ -71,7 +71,7 @@ func decline(s Snapshot) Decision {
 // obstacle returns why the pod does not leave now; empty if it does.
 func obstacle(s Snapshot) string {
 	if behavior, _ := podclass.DrainLabel(s.Pod); behavior != v1alpha1.DrainBehaviorDrain {
-		return fmt.Sprintf("Pod %s is left alone, as its label %s=%s asks.", s.Pod.Name, v1alpha1.DrainLabel, s.Pod.Labels[v1alpha1.DrainLabel])
+		return fmt.Sprintf("Pod %s stays because of its label %s=%s.", s.Pod.Name, v1alpha1.DrainLabel, s.Pod.Labels[v1alpha1.DrainLabel])
 	}
 	if s.Node == nil {
 		return fmt.Sprintf("Node %s does not exist, so Kubernetes removes pod %s by itself.", s.Pod.Spec.NodeName, s.Pod.Name)
@@ -79,12 +79,12 @@ func obstacle(s Snapshot) string {
 	suppressed, err := cordon.Suppressed(s.Node)
 	switch {
 	case err != nil:
-		return fmt.Sprintf("Pod %s stays as long as it is unknown what has to leave its node: %v", s.Pod.Name, err)
+		return fmt.Sprintf("Pod %s stays because the drain targets of its node are unknown: %v", s.Pod.Name, err)
 	case suppressed.Empty():
-		return fmt.Sprintf("Pod %s waits for a NodeMaintenance that removes the DaemonSet pods of node %s: these leave with their node only.",
+		return fmt.Sprintf("Pod %s waits for a NodeMaintenance that removes the DaemonSet pods of node %s.",
 			s.Pod.Name, s.Node.Name)
 	case !suppressed.Covers(s.Pod):
-		return fmt.Sprintf("Pod %s waits until the NodeMaintenance of node %s has come to it. What leaves now: %s.",
+		return fmt.Sprintf("Pod %s leaves in a later wave of node %s. Leaving now: %s.",
 			s.Pod.Name, s.Node.Name, suppressed.Key())
 	}
 	return ""

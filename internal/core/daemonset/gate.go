@@ -50,7 +50,7 @@ func FateOf(pod *corev1.Pod, node *corev1.Node) (fate Fate, message string) {
 	hold, err := Hold(pod, node)
 	switch {
 	case err != nil:
-		return Kept, fmt.Sprintf("It is unknown what has to stay away from the node: %v", err)
+		return Kept, fmt.Sprintf("The drain targets of the node are unknown: %v", err)
 	case !hold:
 		return Released, fmt.Sprintf("No maintenance keeps the pod away from node %s.", node.Name)
 	case cordon.SuppressesAll(node) && !podclass.Tolerates(pod, v1alpha1.DaemonSetTaint):

@@ -67,7 +67,7 @@ func Unread(namespace, why string) Set {
 	return Set{rules: []rule{{nodes: []entry{{}}, treatment: Treatment{
 		Order:  math.MinInt32,
 		Object: v1alpha1.BlockerObject{APIVersion: "v1", Kind: "Namespace", Name: namespace},
-		Cause: fmt.Sprintf("The MachineDrainRules of namespace %s could not be read: %s. It is tried again; until then only label %s on the pod decides.",
+		Cause: fmt.Sprintf("The MachineDrainRules of namespace %s could not be read: %s. Until a retry succeeds, only label %s on the pod decides.",
 			namespace, why, v1alpha1.DrainLabel),
 	}}}}
 }

@@ -71,7 +71,7 @@ func newSelector(field string, from *metav1.LabelSelector) selector {
 func (s *selector) add(field string, part *metav1.LabelSelector) {
 	compiled, err := metav1.LabelSelectorAsSelector(part)
 	if err != nil {
-		unclear := fmt.Sprintf("%s cannot be understood: %v. Correct or delete the rule.", field, err)
+		unclear := fmt.Sprintf("%s is invalid: %v. Correct or delete the rule.", field, err)
 		// The result must not depend on the order of labels.
 		if s.unclear == "" || unclear < s.unclear {
 			s.unclear = unclear
@@ -105,6 +105,6 @@ func (s *selector) ofNamespace(name string, facts *Facts) answer {
 		return answer{unclear: fmt.Sprintf("namespace %s does not exist. Delete the pod; until then only label %s on it decides.",
 			name, v1alpha1.DrainLabel)}
 	}
-	return answer{unclear: fmt.Sprintf("namespace %s could not be read: %s. It is tried again; until then only label %s on the pod decides.",
+	return answer{unclear: fmt.Sprintf("namespace %s could not be read: %s. Until a retry succeeds, only label %s on the pod decides.",
 		name, unread, v1alpha1.DrainLabel)}
 }

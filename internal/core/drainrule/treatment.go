@@ -88,7 +88,7 @@ func (r Rules) ofDaemonSet(pod *corev1.Pod, facts Facts) Treatment {
 	return Treatment{
 		Order:  asked.holds(),
 		Object: v1alpha1.BlockerObject{APIVersion: owner.APIVersion, Kind: "DaemonSet", Namespace: pod.Namespace, Name: owner.Name, UID: owner.UID},
-		Cause: fmt.Sprintf("DaemonSet %s/%s, the owner of the pod, could not be read: %s. It is tried again; until then only label %s=skip on the pod decides.",
+		Cause: fmt.Sprintf("DaemonSet %s/%s, the owner of the pod, could not be read: %s. Until a retry succeeds, only label %s=skip on the pod decides.",
 			pod.Namespace, owner.Name, unread, v1alpha1.DrainLabel),
 		Problems: asked.Problems,
 	}
@@ -138,7 +138,7 @@ func (c *candidate) treat(unclear string) Treatment {
 	}
 	return Treatment{
 		Object: c.treatment.Object,
-		Cause:  fmt.Sprintf("MachineDrainRule %s may be meant for the pod, but %s", c.name, unclear),
+		Cause:  fmt.Sprintf("MachineDrainRule %s may apply to the pod, but %s", c.name, unclear),
 	}
 }
 
@@ -162,7 +162,7 @@ func treatmentOf(r *v1alpha1.MachineDrainRule) Treatment {
 		return Treatment{
 			Object: treatment.Object,
 			Order:  min(0, order),
-			Cause: fmt.Sprintf("MachineDrainRule %s/%s is meant for the pod, but spec.drain.behavior %q is not known. Correct or delete the rule.",
+			Cause: fmt.Sprintf("MachineDrainRule %s/%s applies to the pod, but spec.drain.behavior %q is unknown. Correct or delete the rule.",
 				r.Namespace, r.Name, r.Spec.Drain.Behavior),
 		}
 	}

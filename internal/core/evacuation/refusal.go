@@ -93,13 +93,13 @@ func (o Outcome) nextTry() string {
 	case o.Result == Never:
 		return ""
 	case o.Result == Locked:
-		return "tried again when the lock goes or ends"
+		return "retried when the lock ends"
 	case o.Result == Budgeted:
-		return "tried again as soon as the budget allows it, which is asked at least once a minute"
+		return "retried when the budget allows it"
 	case o.Type == v1alpha1.BlockerMultiplePDBs:
-		return "tried again when its budgets change, and at least once a minute"
+		return "retried when its budgets change"
 	default:
-		return "tried again at least once a minute"
+		return "retried at least once a minute"
 	}
 }
 

@@ -95,15 +95,15 @@ func NodeUncordoned(node *corev1.Node, maintenance string) Event {
 // schedulable before its maintenance.
 func LedgerUnreadable(node *corev1.Node, fault error) Event {
 	return warning(v1alpha1.EventLedgerUnreadable, "Cordon").onNode(node,
-		fmt.Sprintf("Annotation %s cannot be read (%v), so what the node was before the maintenance is unknown: it will stay cordoned afterwards. %s",
-			v1alpha1.CordonAnnotation, fault, command.Of("If it may take pods then: kubectl uncordon %s", node.Name)))
+		fmt.Sprintf("Annotation %s cannot be read (%v), so the node will stay cordoned after the maintenance. %s",
+			v1alpha1.CordonAnnotation, fault, command.Of("To uncordon it then: kubectl uncordon %s", node.Name)))
 }
 
 // NodeLeftCordoned warns that a node stays cordoned because what it was before
 // the maintenance is unknown.
 func NodeLeftCordoned(node *corev1.Node) Event {
 	return warning(v1alpha1.EventNodeLeftCordoned, "Uncordon").onNode(node,
-		command.Of("Left cordoned, because what the node was before the maintenance is unknown. If it may take pods: kubectl uncordon %s", node.Name))
+		command.Of("Left cordoned because its state before the maintenance is unknown. To uncordon it: kubectl uncordon %s", node.Name))
 }
 
 // ScaleDownAllowed reports that another client has changed what keeps an autoscaler from a node, which

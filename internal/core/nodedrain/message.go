@@ -25,7 +25,7 @@ func (d *drain) message() string {
 		return reason(d.Answers[pod.UID], pod)
 	}))
 	if len(d.Refused) > 0 {
-		r.Text("Evictions that failed are tried again", retry)
+		r.Text("Failed evictions are retried", retry)
 	}
 	r.Names("Pods with eviction requested", names(d.unanswered()))
 	r.Names("Pods that are waited for to complete by themselves", names(d.Completing))
@@ -37,7 +37,7 @@ func (d *drain) message() string {
 }
 
 // retry contains no time, so that it stays true without a write for every retry.
-const retry = "as soon as their budget allows them or its lock ends, all others at least once a minute"
+const retry = "when their budget allows them or its lock ends, others at least once a minute"
 
 // answer returns the whole answer of the API server, of which an Outcome has only the half that
 // names the budget.

@@ -37,6 +37,6 @@ func (f finder) message(left map[string]attached) string {
 	r.Names("PersistentVolumes without further information", unknown)
 	r.Names("Attachments without a PersistentVolume", attachments)
 	r.Groups("Detach failed", nodedrain.ByReason(errors))
-	r.Text("Whose they are could not be found out, so that none is ignored", f.Problem)
+	r.Text("No volume is ignored because its pod could not be determined", f.Problem)
 	return r.String()
 }
