@@ -24,8 +24,8 @@ func goTool(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	return runGo(ctx, dir, func(string) bool { return false }, args...)
 }
 
-// runGo is goTool that shows each line of standard error to somebody while it runs. Lines
-// that were expected are no part of what an error says.
+// runGo is goTool that passes each line of standard error to a function while it runs. Expected
+// lines are no part of an error.
 func runGo(ctx context.Context, dir string, expected func(line string) bool, args ...string) ([]byte, error) {
 	path, err := exec.LookPath("go")
 	if err != nil {

@@ -70,11 +70,10 @@ type Compilation struct {
 	Into string
 }
 
-// Compile builds programs, and reports on progress what is compiled. It prints nothing if they
-// are up to date.
+// Compile builds programs, and prints the progress of a long build.
 //
 // Errors: a module cannot be downloaded, or something does not compile.
-func Compile(ctx context.Context, c Compilation, progress io.Writer) error {
+func Compile(ctx context.Context, c Compilation, out io.Writer) error {
 	dir, err := ProgramDir()
 	if err != nil {
 		return err
@@ -82,21 +81,14 @@ func Compile(ctx context.Context, c Compilation, progress io.Writer) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	b := &builder{progress: progress}
+	b := &builder{progress: out}
 	unlock, err := waitLock(ctx, filepath.Join(dir, ".lock"), func() { b.say("%s: waiting for another build", c.Label) })
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	p := newProgress(c.Packages)
-	stop := b.sayStill(c.Label+":", p)
-	defer stop()
-	if err := p.find(ctx, c.Dir, "-tags="+c.Tags); err != nil {
-		return fmt.Errorf("build %s: %w", c.Label, err)
-	}
-	if len(p.missing) > 0 {
-		b.say("%s: %s", c.Label, p)
-	}
+	p := &progress{}
+	defer b.reportProgress(c.Label, p)()
 	args := append([]string{"build", "-v", "-buildvcs=false", "-ldflags=-w", "-tags=" + c.Tags, "-o", c.Into}, c.Packages...)
 	if _, err := runGo(ctx, c.Dir, p.expects, args...); err != nil {
 		return fmt.Errorf("build %s: %w", c.Label, err)

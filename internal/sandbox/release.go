@@ -40,10 +40,9 @@ func RequestedOrigin() (Origin, error) {
 // findOfficial finds the programs of this version that a release has for this platform.
 func (b *builder) findOfficial() {
 	b.official = map[string]download.File{}
-	on := download.Platform{OS: runtime.GOOS, Arch: runtime.GOARCH}
 	for _, w := range wrappers(b.Version) {
 		for _, c := range w.commands {
-			if file, ok := b.source.File(b.Version, on, c.name); ok {
+			if file, ok := b.source.File(b.Version, runtime.GOOS, runtime.GOARCH, c.name); ok {
 				b.official[c.name] = file
 			}
 		}
@@ -85,8 +84,8 @@ func (b *builder) download(ctx context.Context) error {
 		return err
 	}
 	for i, c := range missing {
-		label := fmt.Sprintf("%d/%d %s", i+1, len(missing), c.name)
-		err := b.fetch(ctx, b.official[c.name], filepath.Join(tmp, c.name), label)
+		b.say("%d/%d %s: downloading the official program of Kubernetes %s", i+1, len(missing), c.name, b.Version)
+		err := b.source.Fetch(ctx, b.official[c.name], filepath.Join(tmp, c.name))
 		if errors.Is(err, download.ErrUnavailable) {
 			b.say("%s; building it from source", err)
 			for _, c := range missing {
@@ -107,13 +106,4 @@ func (b *builder) download(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// fetch downloads a program and says from time to time how much of it has arrived.
-func (b *builder) fetch(ctx context.Context, f download.File, path, label string) error {
-	b.say("%s: downloading the official program of Kubernetes %s", label, b.Version)
-	progress := &download.Progress{}
-	stop := b.sayStill(label+": downloading", progress)
-	defer stop()
-	return b.source.Fetch(ctx, f, path, progress)
 }

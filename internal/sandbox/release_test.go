@@ -36,7 +36,7 @@ func newMirror(t *testing.T) *mirror {
 	m := &mirror{source: download.Official()}
 	server := httptest.NewServer(m)
 	t.Cleanup(server.Close)
-	m.source.Base, m.source.Client, m.source.Pause = server.URL+"/", server.Client(), 0
+	m.source.Base, m.source.Client = server.URL+"/", server.Client()
 	m.source.Sums = map[string]string{}
 	for _, program := range officialPrograms {
 		hash := sha256.Sum256([]byte("official " + program))
@@ -288,7 +288,7 @@ func TestReleasesOfTestedVersionsArePinned(t *testing.T) {
 	for _, version := range TestedVersions() {
 		for _, arch := range []string{"amd64", "arm64"} {
 			for _, program := range officialPrograms {
-				if _, ok := source.File(version, download.Platform{OS: "linux", Arch: arch}, program); !ok {
+				if _, ok := source.File(version, "linux", arch, program); !ok {
 					t.Errorf("%s %s for linux/%s has no checksum", program, version, arch)
 				}
 			}

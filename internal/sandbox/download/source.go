@@ -11,12 +11,10 @@ import (
 const (
 	// officialBase is the URL below which the Kubernetes project publishes its releases.
 	officialBase = "https://dl.k8s.io/release/"
-	// maxStall bounds the silence of a server.
-	maxStall = 30 * time.Second
+	// timeout bounds the download of one program.
+	timeout = 10 * time.Minute
 	// maxSize is the size of the largest program that is accepted; kube-apiserver has 90 MB.
 	maxSize = 512 << 20
-	// pause is the time between two attempts.
-	pause = 2 * time.Second
 )
 
 //go:embed checksums.txt
@@ -30,20 +28,13 @@ type Source struct {
 	Sums map[string]string
 	// Client makes the requests.
 	Client *http.Client
-	// Stall is the time after which a server that sends nothing is given up.
-	Stall time.Duration
-	// Pause is the time between two attempts.
-	Pause time.Duration
-	// MaxSize is the number of bytes that a file may have.
-	MaxSize int64
+	// Timeout bounds the download of one program.
+	Timeout time.Duration
 }
 
 // Official returns the server of the Kubernetes project and the checksums pinned here.
 func Official() Source {
-	return Source{
-		Base: officialBase, Sums: parse(checksums), Client: &http.Client{},
-		Stall: maxStall, Pause: pause, MaxSize: maxSize,
-	}
+	return Source{Base: officialBase, Sums: parse(checksums), Client: &http.Client{}, Timeout: timeout}
 }
 
 // File is a program that can be downloaded.
@@ -54,16 +45,10 @@ type File struct {
 	SHA256 string
 }
 
-// Name returns the name of the program.
-func (f File) Name() string { return f.Path[strings.LastIndexByte(f.Path, '/')+1:] }
-
-// Platform is an operating system and an architecture, in the words of Go.
-type Platform struct{ OS, Arch string }
-
-// File returns a program of a Kubernetes version, without "v", for a platform. It returns false if
-// no checksum is pinned for it.
-func (s Source) File(version string, on Platform, program string) (File, bool) {
-	path := fmt.Sprintf("v%s/bin/%s/%s/%s", version, on.OS, on.Arch, program)
+// File returns a program of a Kubernetes version, without "v", for a platform in the words of Go.
+// It returns false if no checksum is pinned for it.
+func (s Source) File(version, system, arch, program string) (File, bool) {
+	path := fmt.Sprintf("v%s/bin/%s/%s/%s", version, system, arch, program)
 	sum, ok := s.Sums[path]
 	return File{Path: path, SHA256: sum}, ok
 }

@@ -9,21 +9,19 @@ import (
 func TestAProgramWithoutAChecksumIsNotAFile(t *testing.T) {
 	s := Official()
 	for name, tt := range map[string]struct {
-		version string
-		on      Platform
-		program string
+		version, system, arch, program string
 	}{
-		"of an unknown version":  {"1.37.99", Platform{OS: "linux", Arch: "amd64"}, "kube-apiserver"},
-		"of another system":      {"1.37.1", Platform{OS: "darwin", Arch: "arm64"}, "kube-apiserver"},
-		"of another name":        {"1.37.1", Platform{OS: "linux", Arch: "amd64"}, "etcd"},
-		"with a path of its own": {"1.37.1", Platform{OS: "linux", Arch: "amd64"}, "../amd64/kube-apiserver"},
+		"of an unknown version":  {"1.37.99", "linux", "amd64", "kube-apiserver"},
+		"of another system":      {"1.37.1", "darwin", "arm64", "kube-apiserver"},
+		"of another name":        {"1.37.1", "linux", "amd64", "etcd"},
+		"with a path of its own": {"1.37.1", "linux", "amd64", "../amd64/kube-apiserver"},
 	} {
-		if file, ok := s.File(tt.version, tt.on, tt.program); ok {
+		if file, ok := s.File(tt.version, tt.system, tt.arch, tt.program); ok {
 			t.Errorf("a program %s is %+v", name, file)
 		}
 	}
-	file, ok := s.File("1.37.1", Platform{OS: "linux", Arch: "arm64"}, "kube-scheduler")
-	if want := "v1.37.1/bin/linux/arm64/kube-scheduler"; !ok || file.Path != want || file.Name() != "kube-scheduler" {
+	file, ok := s.File("1.37.1", "linux", "arm64", "kube-scheduler")
+	if want := "v1.37.1/bin/linux/arm64/kube-scheduler"; !ok || file.Path != want {
 		t.Errorf("the scheduler for arm64 is %+v, want %s", file, want)
 	}
 }
