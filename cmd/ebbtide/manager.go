@@ -44,7 +44,7 @@ func newConfig(f flags, fence *kube.Fence, skew *kube.Skew) (*rest.Config, error
 	// The API server would compress every event of every watch on its own, which costs
 	// it more than the bytes cost a network inside of a cluster.
 	config.DisableCompression = true
-	kube.Bound(config)
+	kube.Bound(config, kube.RequestTimeout)
 	skew.Measure(config)
 	kube.Register(crmetrics.Registry, skew)
 	fence.Guard(config)

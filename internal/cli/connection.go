@@ -26,6 +26,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 // connection are the flags of kubectl that choose a cluster and a user. They come from client-go:
@@ -132,7 +133,8 @@ func (c *connection) config(warnings io.Writer) (config *rest.Config, now *clock
 	// The timeout of a client would end watches, too.
 	within := config.Timeout
 	config.Timeout = 0
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return hurried{dated{next, now}, within} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return dated{next, now} })
+	kube.Bound(config, within)
 	if config.Dial == nil {
 		config.Dial = (&net.Dialer{Timeout: connectWithin, KeepAlive: 30 * time.Second}).DialContext
 	}

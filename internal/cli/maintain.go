@@ -26,6 +26,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 const (
@@ -59,7 +60,7 @@ type maintainOptions struct {
 
 func (o *maintainOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	o.choice.addFlags(cmd, true, &o.connection)
+	o.choice.addFlags(cmd, true)
 	flags.StringVar(&o.Name, "name", "", "name of the NodeMaintenance (default derived from the verb and the node)")
 	flags.StringVar(&o.Reason, "reason", "", "reason shown to everyone who waits")
 	o.output.addFlag(cmd, formatJSON, formatYAML, formatName)
@@ -227,13 +228,13 @@ func (o *maintainOptions) create(ctx context.Context, m *v1alpha1.NodeMaintenanc
 // settle returns a context for a write, which an interrupt ends after settleWithin.
 func settle(ctx context.Context) (context.Context, context.CancelFunc) {
 	settled, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(settleWithin, func() { cancel(noAnswer{settleWithin}) }) })
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(settleWithin, func() { cancel(kube.NoAnswer{Within: settleWithin}) }) })
 	return settled, func() { stop(); cancel(nil) }
 }
 
 // isUncertain reports whether the result of a write is unknown.
 func isUncertain(err error) bool {
-	return errors.As(err, new(noAnswer)) || errors.Is(err, context.Canceled) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
+	return errors.As(err, new(kube.NoAnswer)) || errors.Is(err, context.Canceled) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
 		apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
 }
 

@@ -15,6 +15,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/apierror"
 	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 // maxSaid bounds the text of an API server or a proxy.
@@ -26,7 +27,7 @@ func (c *connection) inWords(err error) error {
 	switch {
 	case err == nil, errors.As(err, new(failed)), errors.As(err, new(ended)), errors.Is(err, context.Canceled):
 		return err
-	case errors.As(err, new(*url.Error)), errors.As(err, new(noAnswer)):
+	case errors.As(err, new(*url.Error)), errors.As(err, new(kube.NoAnswer)):
 		return c.unreachable(err)
 	case lacksEbbtide(err):
 		return c.missing()

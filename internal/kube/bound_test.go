@@ -22,7 +22,7 @@ func (r *recorded) RoundTrip(request *http.Request) (*http.Response, error) {
 func sendBounded(t *testing.T, method, query string) (*recorded, *http.Response) {
 	t.Helper()
 	var config rest.Config
-	Bound(&config)
+	Bound(&config, RequestTimeout)
 	server := &recorded{}
 	request, err := http.NewRequestWithContext(t.Context(), method, "https://example.com/api/v1/pods"+query, nil)
 	if err != nil {
@@ -53,7 +53,7 @@ func TestBoundEndsEveryRequestButWatches(t *testing.T) {
 			t.Parallel()
 			server, response := sendBounded(t, test.method, test.query)
 			until, bounded := server.last.Deadline()
-			if bounded != test.bounded || bounded && time.Until(until) > requestTimeout {
+			if bounded != test.bounded || bounded && time.Until(until) > RequestTimeout {
 				t.Errorf("bounded %t, until %s", bounded, until)
 			}
 			text, err := io.ReadAll(response.Body)
