@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,6 +11,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	core "ebbtide.dev/ebbtide/internal/core/bridge"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 // instance reads the object that stands for the instance of a Machine, and follows all of its
@@ -52,24 +54,15 @@ func metadata(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 
 // instanceHandler wakes the Machine of an instance that is gone or being deleted.
 func (k *kinds) instanceHandler() toolscache.ResourceEventHandler {
-	tell := func(told any) {
-		if missed, ok := told.(toolscache.DeletedFinalStateUnknown); ok {
-			told = missed.Obj
-		}
-		object, ok := told.(*metav1.PartialObjectMetadata)
-		if !ok {
+	return kube.OnInform(func(old, now *metav1.PartialObjectMetadata) {
+		if now != nil && now.DeletionTimestamp == nil {
 			return
 		}
-		for _, owner := range object.OwnerReferences {
+		instance := cmp.Or(now, old)
+		for _, owner := range instance.OwnerReferences {
 			if owner.Kind == core.ClusterAPIMachine.Kind {
-				k.wake(requestOf(core.ClusterAPI, object.Namespace, owner.Name)...)
+				k.wake(requestOf(core.ClusterAPI, instance.Namespace, owner.Name)...)
 			}
 		}
-	}
-	change := func(object any) {
-		if now, ok := object.(*metav1.PartialObjectMetadata); ok && now.DeletionTimestamp != nil {
-			tell(now)
-		}
-	}
-	return toolscache.ResourceEventHandlerFuncs{AddFunc: change, UpdateFunc: func(_, now any) { change(now) }, DeleteFunc: tell}
+	})
 }

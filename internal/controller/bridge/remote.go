@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -154,14 +155,14 @@ func (r *reconciler) leave(q request) {
 // followElsewhere has Machines woken by what happens in their clusters.
 func (r *reconciler) followElsewhere(registry *workload.Registry) {
 	registry.Watch(&corev1.Pod{}, func(cluster types.NamespacedName, old, now client.Object) {
-		pod, ok := cmpOr(now, old).(*corev1.Pod)
+		pod, ok := cmp.Or(now, old).(*corev1.Pod)
 		if ok && strings.HasPrefix(cluster.Name, foreign) && pod.Spec.NodeName != "" {
 			r.wake(r.watchIndex.Users(workload.Place{Cluster: cluster, Node: pod.Spec.NodeName})...)
 		}
 	})
 	registry.Watch(&corev1.Node{}, func(cluster types.NamespacedName, old, now client.Object) {
 		if strings.HasPrefix(cluster.Name, foreign) && nodeMatters(old, now) {
-			r.wake(r.watchIndex.Users(workload.Place{Cluster: cluster, Node: cmpOr(now, old).GetName()})...)
+			r.wake(r.watchIndex.Users(workload.Place{Cluster: cluster, Node: cmp.Or(now, old).GetName()})...)
 		}
 	})
 	// What rules go by. What is new has no pods yet.
@@ -190,11 +191,4 @@ func nodeMatters(old, now client.Object) bool {
 	}
 	before, after := old.(*corev1.Node), now.(*corev1.Node)
 	return podclass.Unreachable(before) != podclass.Unreachable(after) || before.Spec.Unschedulable != after.Spec.Unschedulable
-}
-
-func cmpOr(now, old client.Object) client.Object {
-	if now == nil {
-		return old
-	}
-	return now
 }

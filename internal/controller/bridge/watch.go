@@ -11,7 +11,6 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -19,6 +18,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/bridge"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 type controllerResult = reconcile.Result
@@ -47,19 +47,13 @@ func (r *reconciler) sources(c cache.Cache) []source.TypedSource[request] {
 	}
 }
 
-// handlerOf wakes the Machine that a change is about; old is nil, both are given, or now is.
+// handlerOf wakes the Machines that a change is about.
 func handlerOf[T client.Object](of func(old, now T) []request) handler.TypedFuncs[T, request] {
-	var none T
-	add := func(q queue, all []request) {
-		for _, one := range all {
+	return kube.OnEvent(func(_ context.Context, q queue, old, now T) {
+		for _, one := range of(old, now) {
 			q.Add(one)
 		}
-	}
-	return handler.TypedFuncs[T, request]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[T], q queue) { add(q, of(none, e.Object)) },
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[T], q queue) { add(q, of(e.ObjectOld, e.ObjectNew)) },
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[T], q queue) { add(q, of(e.Object, none)) },
-	}
+	})
 }
 
 func requestOf(bridge core.Name, namespace, name string) []request {
@@ -100,41 +94,24 @@ func ofNode(old, now *corev1.Node) (all []request) {
 	return all
 }
 
-// machineHandler wakes a Machine when something has changed of it that is read.
+// machineHandler wakes a Machine when a field of it that is read has changed.
 func (k *kinds) machineHandler(one *kind) toolscache.ResourceEventHandler {
-	tell := func(object any) {
-		if machine := objectIn(object); machine != nil {
+	return kube.OnInform(func(old, now *unstructured.Unstructured) {
+		if old == nil || now == nil || !reflect.DeepEqual(core.Read(old), core.Read(now)) {
+			machine := cmp.Or(now, old)
 			k.wake(requestOf(one.bridge, machine.GetNamespace(), machine.GetName())...)
 		}
-	}
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc: tell, DeleteFunc: tell,
-		UpdateFunc: func(old, now any) {
-			before, after := objectIn(old), objectIn(now)
-			if before == nil || after == nil || !reflect.DeepEqual(core.Read(before), core.Read(after)) {
-				tell(now)
-			}
-		},
-	}
+	})
 }
 
-// aroundHandler wakes all Machines of a Cluster or MachineSet when something has changed
-// that they go by, and not when its status has.
+// aroundHandler wakes all Machines of a Cluster or MachineSet when a field that they depend on has
+// changed, and not when its status has.
 func (k *kinds) aroundHandler(one *kind) toolscache.ResourceEventHandler {
-	tell := func(object any) {
-		if cluster := objectIn(object); cluster != nil {
-			k.wakeWithin(one, cluster.GetNamespace(), cluster.GetName())
+	return kube.OnInform(func(old, now *unstructured.Unstructured) {
+		if old == nil || now == nil || !reflect.DeepEqual(core.ReadAround(old), core.ReadAround(now)) {
+			k.wakeWithin(one, cmp.Or(now, old).GetNamespace(), cmp.Or(now, old).GetName())
 		}
-	}
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc: tell, DeleteFunc: tell,
-		UpdateFunc: func(old, now any) {
-			before, after := objectIn(old), objectIn(now)
-			if before == nil || after == nil || !reflect.DeepEqual(core.ReadAround(before), core.ReadAround(after)) {
-				tell(now)
-			}
-		},
-	}
+	})
 }
 
 func (k *kinds) wakeWithin(one *kind, namespace, name string) {
@@ -143,12 +120,9 @@ func (k *kinds) wakeWithin(one *kind, namespace, name string) {
 
 // ruleHandler wakes the Machines of a namespace that are being deleted.
 func (k *kinds) ruleHandler(one *kind) toolscache.ResourceEventHandler {
-	tell := func(object any) {
-		if rule := objectIn(object); rule != nil {
-			k.wake(k.machines(one, deleting, client.InNamespace(rule.GetNamespace()))...)
-		}
-	}
-	return toolscache.ResourceEventHandlerFuncs{AddFunc: tell, DeleteFunc: tell, UpdateFunc: func(_, now any) { tell(now) }}
+	return kube.OnInform(func(old, now *unstructured.Unstructured) {
+		k.wake(k.machines(one, deleting, client.InNamespace(cmp.Or(now, old).GetNamespace()))...)
+	})
 }
 
 func deleting(machine *unstructured.Unstructured) bool { return machine.GetDeletionTimestamp() != nil }
@@ -181,15 +155,6 @@ func (k *kinds) machines(one *kind, is func(*unstructured.Unstructured) bool, op
 		}
 	}
 	return all
-}
-
-// objectIn returns the object that an event is about.
-func objectIn(told any) *unstructured.Unstructured {
-	if missed, ok := told.(toolscache.DeletedFinalStateUnknown); ok {
-		told = missed.Obj
-	}
-	object, _ := told.(*unstructured.Unstructured)
-	return object
 }
 
 // held returns the Machines of which something may wait for our clock to be trusted: those

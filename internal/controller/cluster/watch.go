@@ -1,18 +1,19 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/lifecycle"
+	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/internal/workload"
 )
 
@@ -21,7 +22,7 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 func (r *reconciler) sources(c cache.Cache, registry *workload.Registry) []source.Source {
 	return []source.Source{
 		source.Kind(c, &v1alpha1.Cluster{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.Cluster]{}),
-		source.Kind(c, &v1alpha1.Machine{}, ofMachines()),
+		source.Kind(c, &v1alpha1.Machine{}, kube.OnChange(clusterOfChanged)),
 		source.Func(func(_ context.Context, q queue) error {
 			registry.OnChange(func(cluster types.NamespacedName) { q.Add(reconcile.Request{NamespacedName: cluster}) })
 			return nil
@@ -29,24 +30,12 @@ func (r *reconciler) sources(c cache.Cache, registry *workload.Registry) []sourc
 	}
 }
 
-// ofMachines enqueues the Cluster of a Machine for changes other than of its status.
-func ofMachines() handler.TypedFuncs[*v1alpha1.Machine, reconcile.Request] {
-	return handler.TypedFuncs[*v1alpha1.Machine, reconcile.Request]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*v1alpha1.Machine], q queue) {
-			q.Add(clusterOf(e.Object))
-		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*v1alpha1.Machine], q queue) {
-			q.Add(clusterOf(e.Object))
-		},
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*v1alpha1.Machine], q queue) {
-			relabelled := lifecycle.InControlPlane(e.ObjectOld) != lifecycle.InControlPlane(e.ObjectNew)
-			if relabelled || e.ObjectOld.DeletionTimestamp.IsZero() != e.ObjectNew.DeletionTimestamp.IsZero() {
-				q.Add(clusterOf(e.ObjectNew))
-			}
-		},
+// clusterOfChanged returns the Cluster of a Machine for changes other than of its status.
+func clusterOfChanged(_ context.Context, old, now *v1alpha1.Machine) []types.NamespacedName {
+	if old != nil && now != nil && lifecycle.InControlPlane(old) == lifecycle.InControlPlane(now) &&
+		old.DeletionTimestamp.IsZero() == now.DeletionTimestamp.IsZero() {
+		return nil
 	}
-}
-
-func clusterOf(machine *v1alpha1.Machine) reconcile.Request {
-	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: machine.Namespace, Name: machine.Spec.ClusterName}}
+	machine := cmp.Or(now, old)
+	return []types.NamespacedName{{Namespace: machine.Namespace, Name: machine.Spec.ClusterName}}
 }

@@ -8,7 +8,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -29,15 +28,14 @@ func (r *evacuator) sources(c cache.Cache) []source.Source {
 	return []source.Source{
 		source.Kind(c, &v1alpha1.Evacuation{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.Evacuation]{},
 			predicate.NewTypedPredicateFuncs(core.Active)),
-		source.Kind(c, &corev1.Pod{}, handler.TypedFuncs[*corev1.Pod, reconcile.Request]{
-			CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*corev1.Pod], q queue) { r.enqueue(ctx, e.Object, q) },
-			UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Pod], q queue) {
-				if !maps.Equal(e.ObjectOld.Labels, e.ObjectNew.Labels) || e.ObjectOld.DeletionTimestamp == nil && e.ObjectNew.DeletionTimestamp != nil {
-					r.enqueue(ctx, e.ObjectNew, q)
-				}
-			},
-		}),
+		source.Kind(c, &corev1.Pod{}, kube.OnEvent(r.podChanged)),
 		source.Kind(c, &corev1.Node{}, onSuppression(r.enqueueNode)),
+	}
+}
+
+func (r *evacuator) podChanged(ctx context.Context, q queue, old, now *corev1.Pod) {
+	if now != nil && (old == nil || !maps.Equal(old.Labels, now.Labels) || old.DeletionTimestamp == nil && now.DeletionTimestamp != nil) {
+		r.enqueue(ctx, now, q)
 	}
 }
 
@@ -74,16 +72,16 @@ func (r *gatekeeper) enqueueNode(ctx context.Context, node *corev1.Node, q queue
 
 // onSuppression calls a function for a node that keeps other pods away than before or is gone.
 func onSuppression(changed func(context.Context, *corev1.Node, queue)) handler.TypedFuncs[*corev1.Node, reconcile.Request] {
-	return handler.TypedFuncs[*corev1.Node, reconcile.Request]{
-		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Node], q queue) {
-			was, is := e.ObjectOld, e.ObjectNew
-			if was.Annotations[v1alpha1.DrainTargetsAnnotation] != is.Annotations[v1alpha1.DrainTargetsAnnotation] ||
-				cordon.SuppressesAll(was) != cordon.SuppressesAll(is) {
-				changed(ctx, is, q)
-			}
-		},
-		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*corev1.Node], q queue) { changed(ctx, e.Object, q) },
-	}
+	return kube.OnEvent(func(ctx context.Context, q queue, was, is *corev1.Node) {
+		switch {
+		case was == nil:
+		case is == nil:
+			changed(ctx, was, q)
+		case was.Annotations[v1alpha1.DrainTargetsAnnotation] != is.Annotations[v1alpha1.DrainTargetsAnnotation] ||
+			cordon.SuppressesAll(was) != cordon.SuppressesAll(is):
+			changed(ctx, is, q)
+		}
+	})
 }
 
 // podsBy reads pods by an index of the cache. They are the cache's own and are never changed.

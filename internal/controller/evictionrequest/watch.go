@@ -10,7 +10,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -18,6 +17,7 @@ import (
 
 	core "ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 // StemField finds the EvictionRequests and the Evictions of pods, by their stem, and the
@@ -69,19 +69,15 @@ func ofObject[T client.Object](_ context.Context, object T) []reconcile.Request 
 
 // podHandler requests what concerns a pod that is gone or has ended. Most pods concern nobody.
 func (r *Reconciler) podHandler() handler.TypedFuncs[*corev1.Pod, reconcile.Request] {
-	return handler.TypedFuncs[*corev1.Pod, reconcile.Request]{
-		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Pod], q queue) {
-			switch {
-			case e.ObjectNew.UID != e.ObjectOld.UID:
-				r.concerned(ctx, e.ObjectOld, true, q)
-			case podclass.Terminal(e.ObjectNew) && !podclass.Terminal(e.ObjectOld):
-				r.concerned(ctx, e.ObjectNew, false, q)
-			}
-		},
-		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*corev1.Pod], q queue) {
-			r.concerned(ctx, e.Object, true, q)
-		},
-	}
+	return kube.OnEvent(func(ctx context.Context, q queue, old, now *corev1.Pod) {
+		switch {
+		case old == nil:
+		case now == nil || now.UID != old.UID:
+			r.concerned(ctx, old, true, q)
+		case podclass.Terminal(now) && !podclass.Terminal(old):
+			r.concerned(ctx, now, false, q)
+		}
+	})
 }
 
 func (r *Reconciler) concerned(ctx context.Context, pod *corev1.Pod, gone bool, q queue) {

@@ -1,6 +1,7 @@
 package evictor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -8,10 +9,7 @@ import (
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
@@ -93,22 +91,9 @@ func (r *reconciler) withdraw(ctx context.Context, e *v1alpha1.Evacuation) error
 	return nil
 }
 
-// evacuationHandler enqueues the Evictions of the pod of an Evacuation, and its cause.
-func (r *reconciler) evacuationHandler() handler.TypedFuncs[*v1alpha1.Evacuation, reconcile.Request] {
-	return handler.TypedFuncs[*v1alpha1.Evacuation, reconcile.Request]{
-		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*v1alpha1.Evacuation], q eviction.Requests) {
-			r.ofEvacuation(ctx, e.Object, q)
-		},
-		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*v1alpha1.Evacuation], q eviction.Requests) {
-			r.ofEvacuation(ctx, e.ObjectNew, q)
-		},
-		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*v1alpha1.Evacuation], q eviction.Requests) {
-			r.ofEvacuation(ctx, e.Object, q)
-		},
-	}
-}
-
-func (r *reconciler) ofEvacuation(ctx context.Context, e *v1alpha1.Evacuation, q eviction.Requests) {
+// ofEvacuation enqueues the Evictions of the pod of an Evacuation, and its cause.
+func (r *reconciler) ofEvacuation(ctx context.Context, q eviction.Requests, old, now *v1alpha1.Evacuation) {
+	e := cmp.Or(now, old)
 	causeOf(e, q)
 	pod := &corev1.Pod{}
 	pod.Namespace, pod.UID = e.Namespace, e.Spec.PodRef.UID

@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -21,14 +19,11 @@ import (
 // Errors: Evacuations cannot be watched.
 func AddOff(mgr manager.Manager) error {
 	r := &reconciler{client: mgr.GetClient(), emit: kube.Emitter(mgr.GetEventRecorder("ebbtide"))}
-	requested := handler.TypedFuncs[*v1alpha1.Evacuation, reconcile.Request]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*v1alpha1.Evacuation], q eviction.Requests) {
-			causeOf(e.Object, q)
-		},
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*v1alpha1.Evacuation], q eviction.Requests) {
-			causeOf(e.ObjectNew, q)
-		},
-	}
+	requested := kube.OnEvent(func(_ context.Context, q eviction.Requests, _, e *v1alpha1.Evacuation) {
+		if e != nil {
+			causeOf(e, q)
+		}
+	})
 	return kube.AddController(mgr, "evictor-off", kube.ByNamespace(reconcile.Func(r.off), defaultWorkers),
 		[]source.Source{source.Kind(mgr.GetCache(), &v1alpha1.Evacuation{}, requested)})
 }

@@ -25,7 +25,7 @@ func (r *reconciler) sources(c cache.Cache, onActive func(context.Context, func(
 		}),
 		source.Kind(c, &lifecyclev1alpha1.Eviction{}, &handler.TypedEnqueueRequestForObject[*lifecyclev1alpha1.Eviction]{}),
 		source.Kind(c, &corev1.Pod{}, eviction.LeavingPods(r.ofPod)),
-		source.Kind(c, &v1alpha1.Evacuation{}, r.evacuationHandler()),
+		source.Kind(c, &v1alpha1.Evacuation{}, kube.OnEvent(r.ofEvacuation)),
 	}
 }
 

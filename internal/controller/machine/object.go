@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -142,19 +143,10 @@ func (o *Objects) follows(ctx context.Context, kind schema.GroupVersionKind) boo
 	return informer.HasSynced()
 }
 
-func (o *Objects) handler(kind schema.GroupKind) toolscache.ResourceEventHandlerFuncs {
-	tell := func(told any) {
-		if missed, ok := told.(toolscache.DeletedFinalStateUnknown); ok {
-			told = missed.Obj
-		}
-		if object, ok := told.(client.Object); ok {
-			o.changed(kind, client.ObjectKeyFromObject(object))
-		}
-	}
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc: tell, DeleteFunc: tell,
-		UpdateFunc: func(_, now any) { tell(now) },
-	}
+func (o *Objects) handler(kind schema.GroupKind) toolscache.ResourceEventHandler {
+	return kube.OnInform(func(old, now *unstructured.Unstructured) {
+		o.changed(kind, client.ObjectKeyFromObject(cmp.Or(now, old)))
+	})
 }
 
 func blank(kind schema.GroupVersionKind) *unstructured.Unstructured {

@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -46,22 +45,14 @@ func (r *reconciler) sources(c cache.Cache) []source.Source {
 	}
 }
 
+// handlerOf wakes the Machines affected by a change.
+func handlerOf[T client.Object](matters func(old, now T) []types.NamespacedName) handler.TypedFuncs[T, reconcile.Request] {
+	return kube.OnEvent(func(_ context.Context, q queue, old, now T) { wake(q, matters(old, now)) })
+}
+
 func wake(q queue, machines []types.NamespacedName) {
 	for _, machine := range machines {
 		q.AddAfter(reconcile.Request{NamespacedName: machine}, coalesce)
-	}
-}
-
-// handlerOf wakes the Machines affected by a change. Old is nil for a new object, now for a deleted
-// one.
-func handlerOf[T client.Object](matters func(old, now T) []types.NamespacedName) handler.TypedEventHandler[T, reconcile.Request] {
-	var none T
-	return handler.TypedFuncs[T, reconcile.Request]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[T], q queue) { wake(q, matters(none, e.Object)) },
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[T], q queue) {
-			wake(q, matters(e.ObjectOld, e.ObjectNew))
-		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[T], q queue) { wake(q, matters(e.Object, none)) },
 	}
 }
 
@@ -127,7 +118,7 @@ func (r *reconciler) nodeChanged(cluster types.NamespacedName, old, now client.O
 	if old != nil && now != nil && !nodeMatters(old.(*corev1.Node), now.(*corev1.Node)) {
 		return
 	}
-	node := either(old, now).(*corev1.Node)
+	node := cmp.Or(now, old).(*corev1.Node)
 	r.wake(r.machines(cluster.Namespace, kube.MachineNodeField, node.Name)...)
 	if node.Spec.ProviderID != "" {
 		r.wake(r.machines(cluster.Namespace, kube.MachineProviderField, node.Spec.ProviderID)...)
@@ -154,12 +145,12 @@ func ready(node *corev1.Node) corev1.ConditionStatus {
 }
 
 func (r *reconciler) podChanged(cluster types.NamespacedName, old, now client.Object) {
-	pod := either(old, now).(*corev1.Pod)
+	pod := cmp.Or(now, old).(*corev1.Pod)
 	r.wakeUnlessAlike(r.views.Users(workload.Place{Cluster: cluster, Node: pod.Spec.NodeName}), old, now)
 }
 
 func (r *reconciler) attachmentChanged(cluster types.NamespacedName, old, now client.Object) {
-	attachment := either(old, now).(*storagev1.VolumeAttachment)
+	attachment := cmp.Or(now, old).(*storagev1.VolumeAttachment)
 	r.wakeUnlessAlike(r.views.Users(workload.Place{Cluster: cluster, Node: attachment.Spec.NodeName}), old, now)
 }
 
@@ -171,7 +162,7 @@ func (r *reconciler) volumeChanged(cluster types.NamespacedName, old, now client
 // surroundingsChanged wakes the Machines with pods related to the object.
 func (r *reconciler) surroundingsChanged(kind string) func(cluster types.NamespacedName, old, now client.Object) {
 	return func(cluster types.NamespacedName, old, now client.Object) {
-		object := surrounding{kind, client.ObjectKeyFromObject(either(old, now))}
+		object := surrounding{kind, client.ObjectKeyFromObject(cmp.Or(now, old))}
 		r.wakeUnlessAlike(r.views.around(cluster, object), old, now)
 	}
 }
@@ -191,13 +182,6 @@ func alike(old, now client.Object) bool {
 	was.SetResourceVersion(now.GetResourceVersion())
 	was.SetGeneration(now.GetGeneration())
 	return equality.Semantic.DeepEqual(was, now)
-}
-
-func either(old, now client.Object) client.Object {
-	if now == nil {
-		return old
-	}
-	return now
 }
 
 func (r *reconciler) objectChanged(kind schema.GroupKind, key types.NamespacedName) {

@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -24,6 +23,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/group"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 // coalesce is the time in which events gather before a pass.
@@ -51,18 +51,12 @@ func (r *reconciler) sources(c cache.Cache) []source.TypedSource[group.Member] {
 
 // handlerOf makes members due that an event concerns. The queue keeps the earliest time of an item, so
 // that a burst of events costs one pass and no event delays it.
-func handlerOf[T client.Object](r *reconciler, matters relevance[T]) handler.TypedEventHandler[T, group.Member] {
-	var none T
-	touch := func(q queue, old, now T) {
+func handlerOf[T client.Object](r *reconciler, matters relevance[T]) handler.TypedFuncs[T, group.Member] {
+	return kube.OnEvent(func(_ context.Context, q queue, old, now T) {
 		r.schedule.attach(q.AddAfter)
 		due, concerned := matters(old, now)
 		r.schedule.touch(r.clock.Now(), due, concerned...)
-	}
-	return handler.TypedFuncs[T, group.Member]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[T], q queue) { touch(q, none, e.Object) },
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[T], q queue) { touch(q, e.ObjectOld, e.ObjectNew) },
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[T], q queue) { touch(q, e.Object, none) },
-	}
+	})
 }
 
 // maintenanceMatters drops our own status writes.

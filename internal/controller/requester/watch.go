@@ -1,6 +1,7 @@
 package requester
 
 import (
+	"cmp"
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,12 +10,11 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/evictionrequest"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[item]
@@ -22,38 +22,9 @@ type queue = workqueue.TypedRateLimitingInterface[item]
 // sources returns what there is to see. The last one begins when the first ones have been read.
 func (r *Requester) sources(c cache.Cache) []source.TypedSource[item] {
 	return []source.TypedSource[item]{
-		source.TypedKind(c, &lifecyclev1alpha1.EvictionRequest{}, handler.TypedFuncs[*lifecyclev1alpha1.EvictionRequest, item]{
-			CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*lifecyclev1alpha1.EvictionRequest], q queue) {
-				r.requestMatters(ctx, nil, e.Object, q)
-			},
-			UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*lifecyclev1alpha1.EvictionRequest], q queue) {
-				r.requestMatters(ctx, e.ObjectOld, e.ObjectNew, q)
-			},
-			DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*lifecyclev1alpha1.EvictionRequest], q queue) {
-				r.requestMatters(ctx, nil, e.Object, q)
-			},
-		}),
-		source.TypedKind(c, &lifecyclev1alpha1.Eviction{}, handler.TypedFuncs[*lifecyclev1alpha1.Eviction, item]{
-			CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*lifecyclev1alpha1.Eviction], _ queue) {
-				r.evictionMatters(ctx, e.Object)
-			},
-			UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*lifecyclev1alpha1.Eviction], _ queue) {
-				r.evictionMatters(ctx, e.ObjectNew)
-			},
-		}),
-		source.TypedKind(c, &corev1.Pod{}, handler.TypedFuncs[*corev1.Pod, item]{
-			// Its request may have been seen before it.
-			CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*corev1.Pod], q queue) {
-				if core.Requestable(e.Object) {
-					q.Add(item{client.ObjectKeyFromObject(e.Object), e.Object.UID})
-				}
-			},
-			DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Pod], q queue) {
-				if core.Requestable(e.Object) {
-					q.Add(item{client.ObjectKeyFromObject(e.Object), e.Object.UID})
-				}
-			},
-		}),
+		source.TypedKind(c, &lifecyclev1alpha1.EvictionRequest{}, kube.OnEvent(r.requestMatters)),
+		source.TypedKind(c, &lifecyclev1alpha1.Eviction{}, kube.OnEvent(r.evictionMatters)),
+		source.TypedKind(c, &corev1.Pod{}, kube.OnEvent(podMatters)),
 		source.TypedFunc[item](func(ctx context.Context, _ queue) error {
 			go r.read(ctx, c)
 			return nil
@@ -72,8 +43,19 @@ func (r *Requester) read(ctx context.Context, c cache.Cache) {
 	r.watch(true)
 }
 
-// requestMatters has a request of ours looked at, and what it concerns.
-func (r *Requester) requestMatters(ctx context.Context, old, now *lifecyclev1alpha1.EvictionRequest, q queue) {
+// podMatters enqueues a pod that comes or goes: its request may have been seen before it.
+func podMatters(_ context.Context, q queue, old, now *corev1.Pod) {
+	pod := cmp.Or(now, old)
+	if (old == nil || now == nil) && core.Requestable(pod) {
+		q.Add(item{client.ObjectKeyFromObject(pod), pod.UID})
+	}
+}
+
+// requestMatters enqueues a request of ours, and wakes what it concerns.
+func (r *Requester) requestMatters(ctx context.Context, q queue, old, now *lifecyclev1alpha1.EvictionRequest) {
+	if now == nil {
+		old, now = nil, old
+	}
 	if old != nil && core.Own(old) && core.AwaitsAnswer(old) && !core.AwaitsAnswer(now) {
 		r.answer()
 	}
@@ -93,8 +75,11 @@ func (r *Requester) requestMatters(ctx context.Context, old, now *lifecyclev1alp
 	}
 }
 
-// evictionMatters reports what has come of the requests for a pod.
-func (r *Requester) evictionMatters(ctx context.Context, e *lifecyclev1alpha1.Eviction) {
+// evictionMatters reports the progress of the requests for a pod.
+func (r *Requester) evictionMatters(ctx context.Context, _ queue, _, e *lifecyclev1alpha1.Eviction) {
+	if e == nil {
+		return
+	}
 	target, named := core.EvictionTarget(e)
 	if !named || e.Labels[v1alpha1.NodeMaintenanceRequester] == "" {
 		return

@@ -9,13 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	core "ebbtide.dev/ebbtide/internal/core/surge"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=list;watch
@@ -109,11 +108,9 @@ func (e *endpoints) leadingTo(pods []*corev1.Pod) map[types.UID][]core.Endpoint 
 	return all
 }
 
-// ofSlice has the Deployments looked at to whose pods an EndpointSlice leads now, or no
-// more.
-func (r *reconciler) ofSlice() handler.TypedEventHandler[*discoveryv1.EndpointSlice, item] {
-	type queue = workqueue.TypedRateLimitingInterface[item]
-	enqueue := func(ctx context.Context, q queue, old, now *discoveryv1.EndpointSlice) {
+// ofSlice enqueues the Deployments whose pods an EndpointSlice leads to now, or no longer.
+func (r *reconciler) ofSlice() handler.TypedFuncs[*discoveryv1.EndpointSlice, item] {
+	return kube.OnEvent(func(ctx context.Context, q kube.Queue[item], old, now *discoveryv1.EndpointSlice) {
 		changed := r.endpoints.change(old, now)
 		if r.busy.none() {
 			return
@@ -127,16 +124,5 @@ func (r *reconciler) ofSlice() handler.TypedEventHandler[*discoveryv1.EndpointSl
 				q.AddAfter(it, r.busy.pause(it))
 			}
 		}
-	}
-	return handler.TypedFuncs[*discoveryv1.EndpointSlice, item]{
-		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*discoveryv1.EndpointSlice], q queue) {
-			enqueue(ctx, q, nil, e.Object)
-		},
-		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*discoveryv1.EndpointSlice], q queue) {
-			enqueue(ctx, q, e.ObjectOld, e.ObjectNew)
-		},
-		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*discoveryv1.EndpointSlice], q queue) {
-			enqueue(ctx, q, e.Object, nil)
-		},
-	}
+	})
 }

@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -19,6 +18,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	core "ebbtide.dev/ebbtide/internal/core/surge"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 // leads says which item an object is about, if any.
@@ -41,23 +41,20 @@ func (r *reconciler) sources(c cache.Cache) []source.TypedSource[item] {
 	return append(sources, source.TypedKind(c, &discoveryv1.EndpointSlice{}, r.ofSlice()))
 }
 
-// handlerOf follows an object to what it was and what it is about. What came
-// meanwhile is looked at together.
-func handlerOf[T client.Object](b *busy, follow leads[T]) handler.TypedEventHandler[T, item] {
-	type queue = workqueue.TypedRateLimitingInterface[item]
-	enqueue := func(ctx context.Context, q queue, object T) {
-		if it, found := follow(ctx, object); found {
-			q.AddAfter(it, b.pause(it))
+// handlerOf enqueues the items of an object before and after a change. Changes of an item during its
+// pause are handled together.
+func handlerOf[T client.Object](b *busy, follow leads[T]) handler.TypedFuncs[T, item] {
+	return kube.OnEvent(func(ctx context.Context, q kube.Queue[item], old, now T) {
+		var none T
+		for _, object := range []T{old, now} {
+			if any(object) == any(none) {
+				continue
+			}
+			if it, found := follow(ctx, object); found {
+				q.AddAfter(it, b.pause(it))
+			}
 		}
-	}
-	return handler.TypedFuncs[T, item]{
-		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[T], q queue) { enqueue(ctx, q, e.Object) },
-		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[T], q queue) { enqueue(ctx, q, e.Object) },
-		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[T], q queue) {
-			enqueue(ctx, q, e.ObjectOld)
-			enqueue(ctx, q, e.ObjectNew)
-		},
-	}
+	})
 }
 
 // ofEvacuation: those whose turn is or was ours, and those of detached pods.
