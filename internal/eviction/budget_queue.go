@@ -8,29 +8,26 @@ import (
 )
 
 const (
-	// slowTry is the time for which a try keeps the next pod of its budget from trying. The
-	// API server settles a race for a budget by making the losers wait for half a
-	// second, so that one after the other is much faster than all at once; but
-	// nobody waits for one that has lost such a race to another client.
+	// slowTry is how long a try delays the next pod of its budget. The API server settles a race for
+	// a budget by delaying the losers for half a second, so one after the other is much faster; but
+	// no pod waits for one that lost such a race to another client.
 	slowTry = 50 * time.Millisecond
-	// maxTries is how many tries for one budget may be under way, slow ones and all.
+	// maxTries limits the tries of one budget that are under way, with the slow ones.
 	maxTries = 8
-	// unknown is the credit of a budget of which nothing is known.
+	// unknown is the credit of a budget that was not seen yet.
 	unknown = math.MaxInt32
 )
 
-// budgetQueue is the pods of one budget.
+// budgetQueue holds the pods of one budget.
 type budgetQueue struct {
-	// credit is how many of those who were refused may try again.
+	// credit is the number of refused pods that may be tried again.
 	credit int32
-	// openings counts how often the budget was seen to allow something.
+	// openings counts how often the budget was seen to allow disruptions.
 	openings int
 	waiting  map[podKey]*waitingPod
-	// tries are the pods that are trying, with true if they are slow.
+	// tries are under way; the value is true for slow ones.
 	tries map[podKey]bool
-	// closed is until when nobody need ask again who was refused, of the pods that
-	// are ready and of those that are not: for each of the two the budget has one
-	// answer, and one pod asks for all.
+	// closed is until when a refusal holds for all pods that are ready (true) or not (false).
 	closed map[bool]time.Time
 }
 
@@ -43,8 +40,8 @@ func newBudgetQueue() *budgetQueue {
 	}
 }
 
-// hasTurn reports whether somebody may begin to try.
-func (q *budgetQueue) hasTurn() bool {
+// isFree reports whether another try may begin.
+func (q *budgetQueue) isFree() bool {
 	for _, slow := range q.tries {
 		if !slow {
 			return false
@@ -59,8 +56,8 @@ func (q *budgetQueue) take(p *waitingPod) {
 	p.state = trying
 }
 
-// account corrects what is known of the budget by what became of a try. A refusal
-// that is older than the last opening says nothing about it.
+// account updates the credit by the result of a try. A refusal that is older than the last opening
+// does not close the budget.
 func (q *budgetQueue) account(p *waitingPod, outcome evacuation.Outcome, openings int) {
 	switch outcome.Result {
 	case evacuation.Evicted:
@@ -73,8 +70,8 @@ func (q *budgetQueue) account(p *waitingPod, outcome evacuation.Outcome, opening
 	}
 }
 
-// close notes that a budget has refused. One that keeps a pod that is not ready
-// keeps the ready ones, too; not so the other way round.
+// close notes a refusal. A budget that refuses a pod that is not ready refuses the ready ones, too,
+// but not vice versa.
 func (q *budgetQueue) close(p *waitingPod) {
 	q.credit = 0
 	q.closed[true] = p.notBefore
@@ -83,13 +80,13 @@ func (q *budgetQueue) close(p *waitingPod) {
 	}
 }
 
-// open notes that the budget has allowed something.
+// open notes that the budget allows disruptions.
 func (q *budgetQueue) open() {
 	q.openings++
 	clear(q.closed)
 }
 
-// oldest returns the next one to try; nil if nobody may.
+// oldest returns the next pod to try; nil if there is none.
 func (q *budgetQueue) oldest() *waitingPod {
 	var first *waitingPod
 	for _, p := range q.waiting {

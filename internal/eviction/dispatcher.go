@@ -23,9 +23,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// Evictor asks the API server once to evict this very pod, by UID, and returns
-// its answer; no answer at all has code 0. Grace overrides the pod's grace
-// period in seconds; nil leaves it alone.
+// Evictor evicts exactly this pod, by UID, with one request, and returns the response; code 0 if
+// there was none. Grace overrides the pod's grace period in seconds; nil does not.
 type Evictor interface {
 	Evict(ctx context.Context, pod *corev1.Pod, grace *int64) metav1.Status
 }
@@ -38,35 +37,30 @@ func NewResults() *prometheus.CounterVec {
 	}, []string{"result"})
 }
 
-// DispatcherOptions is what a Dispatcher works with.
+// DispatcherOptions configures a Dispatcher.
 type DispatcherOptions struct {
 	// Reader lists the disruption budgets of the cluster; it must read from a cache.
 	Reader client.Reader
-	// Now is what time it is for locks, in the cluster of the pods, or the earliest that it
-	// may be.
+	// Now returns the time in the cluster of the pods, for locks; the earliest if it is uncertain.
 	Now func() time.Time
-	// LongestLock limits the time of a lock of a budget; see budget.LockOf. 0 is
-	// its default.
+	// LongestLock limits the lock of a budget. Defaults to that of budget.LockOf.
 	LongestLock time.Duration
-	// Results counts the answers; see NewResults. Defaults to one that nobody sees.
+	// Results counts the responses; see NewResults. Defaults to an unregistered metric.
 	Results *prometheus.CounterVec
 	// Clock measures pauses. Defaults to the real one.
 	Clock clock.WithTickerAndDelayedExecution
-	// Jitter is a random number from 0 to 1. Defaults to rand.Float64.
+	// Jitter returns a random number from 0 to 1. Defaults to rand.Float64.
 	Jitter func() float64
 }
 
-// Dispatcher holds the pods of one cluster that wait to be evicted, whoever wants that,
-// and says which of them may try. There is one for each cluster.
+// Dispatcher decides which of the pods that wait to be evicted may be tried. There is one for each
+// cluster, for all callers.
 //
-// Pods of one budget form a queue: one tries at a time, the oldest first, as
-// many as the watched budget has last said that it allows. A refusal uses that
-// credit up, unless the budget opened while the refusal was under way, so that
-// no opening is ever lost. A pod that was never refused tries without credit,
-// so that it can say what refuses it. Pods under a budget that is locked wait
-// outside of all queues, and the API server is not asked for them: they go on when
-// the lock goes or ends. All of it is in memory: after a restart everything is
-// simply tried again.
+// Pods of one budget form a queue: one is tried at a time, the oldest first, as many as the watched
+// budget last allowed. A refusal uses up that credit, unless the budget opened while the request was
+// under way: no opening is lost. A pod that was never refused is tried without credit, to learn its
+// reason. Pods of a locked budget wait outside all queues, without requests, until the lock ends.
+// Everything is in memory: after a restart each pod is tried again.
 type Dispatcher struct {
 	options DispatcherOptions
 	traffic traffic
@@ -74,7 +68,7 @@ type Dispatcher struct {
 	mu           sync.Mutex
 	waiting      map[podKey]*waitingPod
 	budgetQueues map[types.NamespacedName]*budgetQueue
-	// lockChanges counts the changes of locks that the dispatcher was told of.
+	// lockChanges counts the changes of locks that were reported to the dispatcher.
 	lockChanges int
 }
 
@@ -95,32 +89,30 @@ func NewDispatcher(options DispatcherOptions) *Dispatcher {
 	}
 }
 
-// Elsewhere returns an empty Dispatcher for another cluster. It has the same limits and
-// counts in the same metric.
-func (d *Dispatcher) Elsewhere(reader client.Reader, now func() time.Time) *Dispatcher {
+// ForCluster returns an empty Dispatcher for another cluster, with the same limits and metric.
+func (d *Dispatcher) ForCluster(reader client.Reader, now func() time.Time) *Dispatcher {
 	options := d.options
 	options.Reader, options.Now = reader, now
 	return NewDispatcher(options)
 }
 
-// Busy returns the budgets for whose pods evictions are under way, or may be. The
-// map is the caller's.
+// Busy returns the budgets with pods whose evictions are, or may be, under way. The caller owns the
+// map.
 func (d *Dispatcher) Busy() map[types.NamespacedName]bool { return d.traffic.busy() }
 
-// CallerOptions is what a Caller works with. All of it is required.
+// CallerOptions configures a Caller. All fields are required.
 type CallerOptions struct {
 	Evictor Evictor
-	// NodesGo is true if the nodes of the pods go for good: the locks that the drain of
-	// a node has taken do not bar its own pods then.
+	// NodesGo is true if the nodes of the pods are deleted afterwards: the locks of a node's drain
+	// then do not hold back its own pods.
 	NodesGo bool
-	// Wake has pods evicted that waited for their turn: Evict is to be called for
-	// them as soon as possible. It must not call the dispatcher.
+	// Wake is called with pods whose turn has come: Evict must be called for them as soon as
+	// possible. It must not call the dispatcher.
 	Wake func(...types.NamespacedName)
 }
 
-// Caller is one of those that have pods evicted by a Dispatcher. A pod goes by any key of
-// its namespace that no other pod of the Caller ever has. Calls for one key come one after
-// the other, calls for several at any time.
+// Caller evicts pods through a Dispatcher. A pod has any key in its namespace that the Caller uses
+// for no other pod. Calls for one key must not overlap.
 type Caller struct {
 	*Dispatcher
 	caller CallerOptions
@@ -129,13 +121,13 @@ type Caller struct {
 // Caller returns one more Caller.
 func (d *Dispatcher) Caller(options CallerOptions) *Caller { return &Caller{d, options} }
 
-// podKey is a pod as a Caller names it.
+// podKey identifies a pod of a Caller.
 type podKey struct {
 	types.NamespacedName
 	caller *Caller
 }
 
-// wake wakes pods, each by its Caller, in their order.
+// wake wakes pods in order, each through its Caller.
 func wake(keys []podKey) {
 	for len(keys) > 0 {
 		caller, names := keys[0].caller, []types.NamespacedName{}
@@ -146,27 +138,25 @@ func wake(keys []podKey) {
 	}
 }
 
-// Answer is what became of a call of Evict.
+// Answer is the result of a call of Evict.
 type Answer struct {
-	// Outcome is the API server's answer, or that of a lock; nil if nobody was asked,
-	// because it was not the pod's turn.
+	// Outcome is the response of the API server, or of a lock; nil if it was not the pod's turn.
 	Outcome *evacuation.Outcome
-	// Again is the time at which to call again, unless the pod is woken before; 0 if it will be.
+	// Again is the pause before the next call, unless the pod is woken before; 0 if it will be.
 	Again time.Duration
 }
 
-// Evict asks the API server once to evict the pod, if it is its turn and none of
-// its budgets is locked. Grace overrides the pod's grace period in seconds; nil leaves
-// it alone.
+// Evict sends one eviction if it is the pod's turn and none of its budgets is locked. Grace overrides
+// the pod's grace period in seconds; nil does not.
 //
-// Errors: the budgets cannot be read, or the context ended before the answer.
-// The turn is then to be given back with Yield.
+// Errors: the budgets cannot be read, or the context ended before the response. The turn must then
+// be given back with Yield.
 func (c *Caller) Evict(ctx context.Context, name types.NamespacedName, pod *corev1.Pod, grace *int64) (Answer, error) {
 	key, now := c.key(name), c.options.Clock.Now()
 	if wait := c.rests(key, now); wait > 0 {
 		return Answer{Again: wait}, nil
 	}
-	seen, err := c.look(ctx, key, pod)
+	seen, err := c.observe(ctx, key, pod)
 	defer seen.try.end()
 	if err != nil {
 		return Answer{}, err
@@ -181,7 +171,7 @@ func (c *Caller) Evict(ctx context.Context, name types.NamespacedName, pod *core
 	if !mayTry {
 		return Answer{Again: wait}, nil
 	}
-	outcome, err := c.ask(ctx, seen, pod, grace)
+	outcome, err := c.send(ctx, seen, pod, grace)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -192,9 +182,8 @@ func (c *Caller) Evict(ctx context.Context, name types.NamespacedName, pod *core
 
 func (c *Caller) key(name types.NamespacedName) podKey { return podKey{name, c} }
 
-// ask asks the API server. The log has the lines of the deletion-process page
-// ("Observability").
-func (c *Caller) ask(ctx context.Context, seen observation, pod *corev1.Pod, grace *int64) (evacuation.Outcome, error) {
+// send sends the eviction. The log has the lines of the deletion-process page ("Observability").
+func (c *Caller) send(ctx context.Context, seen observation, pod *corev1.Pod, grace *int64) (evacuation.Outcome, error) {
 	logger := log.FromContext(ctx).WithValues("Pod", client.ObjectKeyFromObject(pod).String(), "Node", pod.Spec.NodeName)
 	logger.V(4).Info("Evicting Pod")
 	slow := c.options.Clock.AfterFunc(slowTry, func() { wake(c.slow(seen.attempt.key)) })
@@ -214,15 +203,14 @@ func (c *Caller) ask(ctx context.Context, seen observation, pod *corev1.Pod, gra
 	return outcome, nil
 }
 
-// Yield gives a turn to the next pod if it was not used, for instance because a
-// read failed.
+// Yield passes an unused turn to the next pod, for instance after a failed read.
 func (c *Caller) Yield(name types.NamespacedName) { wake(c.yield(c.key(name), c.options.Clock.Now())) }
 
-// Forget removes a pod that is not to be evicted any more.
+// Forget removes a pod that is no longer to be evicted.
 func (c *Caller) Forget(name types.NamespacedName) { wake(c.forget(c.key(name))) }
 
-// BudgetChanged informs the dispatcher of a disruption budget that came (old is nil),
-// went (now is nil) or changed.
+// BudgetChanged reports a disruption budget that was created (old is nil), deleted (now is nil) or
+// changed.
 func (d *Dispatcher) BudgetChanged(old, now *policyv1.PodDisruptionBudget) {
 	key := client.ObjectKeyFromObject(cmp.Or(now, old))
 	var woken []podKey
@@ -247,19 +235,19 @@ func sameSubjects(a, b *policyv1.PodDisruptionBudgetSpec) bool {
 		equality.Semantic.DeepEqual(a.UnhealthyPodEvictionPolicy, b.UnhealthyPodEvictionPolicy)
 }
 
-// observation is what a look at the budgets of a pod has shown.
+// observation holds a pod's budgets as they were read before a try.
 type observation struct {
 	attempt attempt
-	// lock is the one that keeps the pod from being evicted; zero if none does.
+	// lock holds back the pod; zero if none does.
 	lock budgetLock
-	// changes are those that the dispatcher was told of before the look.
+	// changes is the number of changes of locks before the read.
 	changes int
-	// try is noted since before the look.
+	// try is counted since before the read.
 	try *try
 }
 
-// look finds the budgets of the pod and whether one of them is locked.
-func (c *Caller) look(ctx context.Context, key podKey, pod *corev1.Pod) (observation, error) {
+// observe reads the budgets of the pod and their locks.
+func (c *Caller) observe(ctx context.Context, key podKey, pod *corev1.Pod) (observation, error) {
 	seen := observation{attempt: attempt{key: key, born: pod.CreationTimestamp.Time, ready: podclass.Ready(pod)}, changes: c.changes()}
 	var err error
 	seen.try, err = c.traffic.begin(func() ([]types.NamespacedName, error) {
@@ -271,8 +259,7 @@ func (c *Caller) look(ctx context.Context, key podKey, pod *corev1.Pod) (observa
 		for i, b := range budgets {
 			names[i] = client.ObjectKeyFromObject(b)
 		}
-		// A pod under several is refused whatever they allow, so that none of them is
-		// worth waiting for.
+		// A pod with several is always refused: it waits for none of them.
 		if len(names) == 1 {
 			seen.attempt.budget = names[0]
 		}
@@ -285,11 +272,11 @@ func (c *Caller) look(ctx context.Context, key podKey, pod *corev1.Pod) (observa
 	return seen, err
 }
 
-// budgets finds the budgets that protect the pod, by name.
+// budgets returns the budgets that select the pod, by name.
 func (d *Dispatcher) budgets(ctx context.Context, pod *corev1.Pod) ([]*policyv1.PodDisruptionBudget, error) {
 	list := &policyv1.PodDisruptionBudgetList{}
-	// The list is only read, and it is read for every try of every pod. It does not
-	// wait for locks that we write meanwhile: Busy reports the tries that do not see them.
+	// The list is read for every try. It does not wait for our own writes of locks: Busy reports the
+	// tries that do not see them.
 	err := d.options.Reader.List(ctx, list, client.InNamespace(pod.Namespace), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	if err != nil {
 		return nil, fmt.Errorf("list pod disruption budgets: %w", err)

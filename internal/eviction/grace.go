@@ -14,10 +14,9 @@ import (
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances,verbs=list;watch
 
-// Grace returns the grace period, in seconds, with which a pod of the cluster that Ebbtide
-// runs in is evicted, by what the cache has; nil leaves it to the pod. It is short only if the
-// node is out of reach and goes with its Machine: nothing there ends the pod in that time, and
-// the Machine would wait for the rest of it.
+// Grace returns the grace period in seconds that overrides a local pod's own; nil if none does. It is
+// short only if the node is unreachable and is deleted with its Machine, which would otherwise wait
+// for a termination that does not happen.
 func Grace(ctx context.Context, cache client.Reader, pod *corev1.Pod) *int64 {
 	node, maintenance := &corev1.Node{}, &v1alpha1.NodeMaintenance{}
 	now := []client.GetOption{client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency}

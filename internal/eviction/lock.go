@@ -13,20 +13,18 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 )
 
-// budgetLock is a lock of a budget as those know it who wait for its end; the zero
-// budgetLock is no lock.
+// budgetLock is a lock of a budget; the zero budgetLock is no lock.
 type budgetLock struct {
 	budget types.NamespacedName
-	// words are what it says of itself besides its end. They stay the same when it is
-	// renewed.
-	words string
-	ends  time.Time
-	// refusal is what those are told who may not go.
+	// description leaves out its end, and so stays the same when it is renewed.
+	description string
+	ends        time.Time
+	// refusal is reported for the pods that wait.
 	refusal evacuation.Outcome
 }
 
-// lockOf finds the first locked one of the budgets. Now is the time of the dispatcher,
-// which measures how long it waits.
+// lockOf returns the lock of the first locked budget. Now is the time of the dispatcher, which
+// measures how long pods wait.
 func (d *Dispatcher) lockOf(budgets []*policyv1.PodDisruptionBudget, now time.Time) budgetLock {
 	moment := d.options.Now()
 	b, hold := budget.FirstLocked(budgets, moment, d.options.LongestLock)
@@ -36,29 +34,27 @@ func (d *Dispatcher) lockOf(budgets []*policyv1.PodDisruptionBudget, now time.Ti
 	endless := hold
 	endless.Ends = time.Time{}
 	return budgetLock{
-		budget: client.ObjectKeyFromObject(b), words: endless.Describe(b), ends: now.Add(hold.Ends.Sub(moment)), refusal: evacuation.Barred(b, hold),
+		budget: client.ObjectKeyFromObject(b), description: endless.Describe(b), ends: now.Add(hold.Ends.Sub(moment)), refusal: evacuation.Barred(b, hold),
 	}
 }
 
-func (b budgetLock) locked() bool { return b.words != "" }
+func (b budgetLock) locked() bool { return b.description != "" }
 
-// holds reports whether who was told of this budgetLock may go on waiting: it is the
-// same lock, perhaps renewed, that a later look has found.
-func (b budgetLock) holds(later budgetLock, now time.Time) bool {
-	return b.budget == later.budget && b.words == later.words && now.Before(b.ends)
+// continues reports whether a later read found the same lock, perhaps renewed, before this one's end.
+func (b budgetLock) continues(later budgetLock, now time.Time) bool {
+	return b.budget == later.budget && b.description == later.description && now.Before(b.ends)
 }
 
-// changes returns how many changes of locks the dispatcher was told of.
+// changes returns the number of changes of locks that were reported.
 func (d *Dispatcher) changes() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.lockChanges
 }
 
-// waitForLock has a pod wait for the end of a lock, outside of any queue. If the dispatcher was
-// told of a change since before the look that has found the lock, it is unknown
-// whether it is still there, and the pod has to look again. It returns who may
-// try in the queue that it leaves.
+// waitForLock lets a pod wait for the end of a lock, outside all queues, and returns the pods that
+// may be tried in the queue that it leaves. If a lock changed since before the read, the pod has to
+// be read again: the lock may be gone.
 func (d *Dispatcher) waitForLock(seen observation, now time.Time) (answer Answer, next []podKey) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -75,26 +71,25 @@ func (d *Dispatcher) waitForLock(seen observation, now time.Time) (answer Answer
 	if seen.lock.ends.Before(p.notBefore) {
 		p.notBefore = seen.lock.ends
 	}
-	// A lock that is renewed again and again is told again when what was told is over.
-	if p.refusal.Type != v1alpha1.BlockerPDBLocked || !p.told.holds(seen.lock, now) {
-		p.told = seen.lock
+	// A lock that is renewed again and again is reported again when the reported end is over.
+	if p.refusal.Type != v1alpha1.BlockerPDBLocked || !p.lock.continues(seen.lock, now) {
+		p.lock = seen.lock
 		p.note(seen.lock.refusal, now)
 	}
 	outcome := p.refusal.Outcome
 	return Answer{Outcome: &outcome, Again: p.notBefore.Sub(now)}, next
 }
 
-// lockMoved learns of a budget whose lock may be another one now, or none. It returns
-// those that wait for the one that they have seen and should look again, the oldest
-// first. A lock that was only renewed wakes nobody.
+// lockMoved notes that the lock of a budget may have changed, and returns the pods to try again, the
+// oldest first. A lock that was only renewed wakes none.
 func (d *Dispatcher) lockMoved(budget types.NamespacedName, lock budgetLock) []podKey {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lockChanges++
 	var waiting []*waitingPod
 	for _, p := range d.waiting {
-		stays := lock.locked() && p.told.words == lock.words && !lock.ends.Before(p.notBefore)
-		if p.state == waitingForLock && p.told.budget == budget && !stays {
+		stays := lock.locked() && p.lock.description == lock.description && !lock.ends.Before(p.notBefore)
+		if p.state == waitingForLock && p.lock.budget == budget && !stays {
 			p.state = fresh
 			waiting = append(waiting, p)
 		}
@@ -111,7 +106,7 @@ func oldestFirst(waiting []*waitingPod) []podKey {
 	return keys
 }
 
-// lockChanged reports whether the lock of a budget may be another one now.
+// lockChanged reports whether the lock of a budget may have changed.
 func lockChanged(old, now *policyv1.PodDisruptionBudget) bool {
 	if old == nil {
 		return true

@@ -73,7 +73,7 @@ func TestPodsOfALockedBudgetGoAtOnceWhenItIsUnlocked(t *testing.T) {
 		words := told("web", "dba", w.after(time.Hour))
 		expect(t, "refused", w.refused(blue), "uid-a: "+words, "uid-b: "+words)
 		want := evacuation.Outcome{Result: evacuation.Locked, Type: v1alpha1.BlockerPDBLocked, Budget: "web", Message: words}
-		if diff := cmp.Diff(want, w.queue.Answers(blue)["uid-a"]); diff != "" {
+		if diff := cmp.Diff(want, w.queue.Refusals(blue)["uid-a"]); diff != "" {
 			t.Errorf("answer (-want +got):\n%s", diff)
 		}
 		w.pass(ReportAfter)

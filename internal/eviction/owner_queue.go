@@ -6,18 +6,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// item is one pod in the work queue.
-type item struct {
-	// pod is its key in the dispatcher.
-	pod   types.NamespacedName
-	owner types.NamespacedName
-}
+// item is a pod in the work queue, by its key in the dispatcher.
+type item struct{ pod, owner types.NamespacedName }
 
-// ownerQueues is the storage of a work queue that takes one pod of each owner in turn.
-// A pod that others wait for goes before all of them.
+// ownerQueues stores a work queue that takes one pod of each owner in turn. Pods that others wait for
+// come first.
 type ownerQueues struct {
-	// awaited reports whether others wait for a pod.
-	awaited func(item) bool
+	isAwaited func(item) bool
 
 	first   []item
 	waiting map[types.NamespacedName][]item
@@ -26,14 +21,14 @@ type ownerQueues struct {
 	size  int
 }
 
-func newOwnerQueues(awaited func(item) bool) *ownerQueues {
-	return &ownerQueues{awaited: awaited, waiting: map[types.NamespacedName][]item{}}
+func newOwnerQueues(isAwaited func(item) bool) *ownerQueues {
+	return &ownerQueues{isAwaited: isAwaited, waiting: map[types.NamespacedName][]item{}}
 }
 
-// Push adds a pod that does not wait yet.
+// Push adds a pod.
 func (q *ownerQueues) Push(t item) {
 	q.size++
-	if q.awaited(t) {
+	if q.isAwaited(t) {
 		q.first = append(q.first, t)
 		return
 	}
@@ -43,10 +38,10 @@ func (q *ownerQueues) Push(t item) {
 	q.waiting[t.owner] = append(q.waiting[t.owner], t)
 }
 
-// Touch learns of a pod that waits already.
+// Touch moves a pod to the front if others wait for it now.
 func (q *ownerQueues) Touch(t item) {
 	at := slices.Index(q.waiting[t.owner], t)
-	if at < 0 || !q.awaited(t) {
+	if at < 0 || !q.isAwaited(t) {
 		return
 	}
 	q.waiting[t.owner] = slices.Delete(q.waiting[t.owner], at, at+1)
@@ -56,10 +51,10 @@ func (q *ownerQueues) Touch(t item) {
 	q.first = append(q.first, t)
 }
 
-// Len returns how many pods wait.
+// Len returns the number of pods.
 func (q *ownerQueues) Len() int { return q.size }
 
-// Pop removes the next pod. It is called only if there is one.
+// Pop removes the next pod; there must be one.
 func (q *ownerQueues) Pop() item {
 	q.size--
 	if len(q.first) > 0 {

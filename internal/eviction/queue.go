@@ -20,33 +20,31 @@ import (
 
 const (
 	defaultWorkers = 16
-	// slowWork is after how long a worker is not counted any more, and standIns how
-	// many there are in all for each that is: a webhook that hangs holds up nobody.
+	// A worker that takes longer than slowWork no longer counts, up to standIns workers for each
+	// that does: a webhook that hangs does not delay other pods.
 	slowWork = time.Second
 	standIns = 4
-	// unreadPause is the time for which a pod rests of which something could not be read, or
-	// that is not there.
+	// unreadPause is the pause after a pod, or something about it, could not be read or found.
 	unreadPause = time.Second
 )
 
-// QueueOptions is what a Queue works with.
+// QueueOptions configures a Queue.
 type QueueOptions struct {
-	// Dispatcher is that of the cluster, Evictor evicts there.
+	// Dispatcher and Evictor are those of the cluster.
 	Dispatcher *Dispatcher
 	Evictor    Evictor
 	// Reader reads pods; it must read from a cache.
 	Reader client.Reader
-	// Workers is how many pods are evicted at the same time, and up to four times as
-	// many while requests take long. Defaults to 16.
+	// Workers is the number of pods that are evicted at the same time, up to four times as many
+	// while requests are slow. Defaults to 16.
 	Workers int
-	// News is called when a status of the owner would say something else of its
-	// pods: a refusal has begun or changed, or an eviction has succeeded. It comes
-	// ReportAfter later, once for all that came together.
-	News func(owner types.NamespacedName)
+	// Changed is called ReportAfter after a refusal of one of the owner's pods began or changed, or
+	// after an eviction succeeded; once for all that happened in that time.
+	Changed func(owner types.NamespacedName)
 }
 
-// Queue has pods of one cluster evicted for several owners, the owners in turn, from nodes
-// that go for good. It keeps in memory who wants which pod gone. It is safe for concurrent use.
+// Queue evicts pods of one cluster for several owners in turn, from nodes that are deleted
+// afterwards. It keeps their claims in memory. It is safe for concurrent use.
 type Queue struct {
 	options QueueOptions
 	clock   clock.WithTickerAndDelayedExecution
@@ -54,16 +52,16 @@ type Queue struct {
 	// mu is never held when the dispatcher or a work queue is called: both call back.
 	mu     sync.Mutex
 	claims map[types.NamespacedName]*claim
-	// news are the owners that are about to be called.
-	news sets.Set[types.NamespacedName]
+	// changed are the owners for which Changed is about to be called.
+	changed sets.Set[types.NamespacedName]
 	// items is nil until Start.
 	items workqueue.TypedDelayingInterface[item]
 }
 
-// claim is what one owner wants.
+// claim holds the pods that one owner wants to be evicted.
 type claim struct {
 	caller *Caller
-	// pods are those that it wants to be evicted, by their keys in the dispatcher.
+	// pods are indexed by their keys in the dispatcher.
 	pods  map[types.NamespacedName]podRef
 	grace *int64
 }
@@ -73,12 +71,12 @@ type podRef struct {
 	uid  types.UID
 }
 
-// NewQueue returns a Queue that does nothing until it is started.
+// NewQueue returns a Queue that does nothing before Start.
 func NewQueue(options QueueOptions) *Queue {
 	options.Workers = cmp.Or(options.Workers, defaultWorkers)
 	return &Queue{
 		options: options, clock: options.Dispatcher.options.Clock,
-		claims: map[types.NamespacedName]*claim{}, news: sets.New[types.NamespacedName](),
+		claims: map[types.NamespacedName]*claim{}, changed: sets.New[types.NamespacedName](),
 	}
 }
 
@@ -86,7 +84,7 @@ func NewQueue(options QueueOptions) *Queue {
 func (q *Queue) Start(ctx context.Context) error {
 	items := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[item]{
 		Clock: q.clock,
-		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[item]{Clock: q.clock, Queue: newOwnerQueues(q.hasTurn)}),
+		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[item]{Clock: q.clock, Queue: newOwnerQueues(q.isAwaited)}),
 	})
 	for _, t := range q.open(items) {
 		items.Add(t)
@@ -98,12 +96,12 @@ func (q *Queue) Start(ctx context.Context) error {
 	items.ShutDown()
 	running.Wait()
 	for _, t := range q.open(nil) {
-		q.Want(t.owner, nil, nil) // Nobody waits for a turn that is never used.
+		q.Want(t.owner, nil, nil) // Frees their turns for other pods.
 	}
 	return nil
 }
 
-// open has pods added to a work queue from now on, and returns those that are wanted already.
+// open sets the work queue of later pods, and returns the pods that are wanted already.
 func (q *Queue) open(items workqueue.TypedDelayingInterface[item]) (wanted []item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -116,11 +114,11 @@ func (q *Queue) open(items workqueue.TypedDelayingInterface[item]) (wanted []ite
 	return wanted
 }
 
-// slots are those of workers: all of them, and those that count.
+// slots limits all workers, and those that count.
 type slots struct{ workers, busy chan struct{} }
 
-// serve tries the next pod, while another worker waits for the one after it. Most
-// clusters have nothing to evict, and so have one worker, that waits.
+// serve evicts the next pod, while another worker waits for the one after it. A cluster with
+// nothing to evict has one worker, which waits.
 func (q *Queue) serve(ctx context.Context, items workqueue.TypedDelayingInterface[item], s slots, running *sync.WaitGroup) {
 	s.workers <- struct{}{}
 	defer func() { <-s.workers }()
@@ -135,7 +133,7 @@ func (q *Queue) serve(ctx context.Context, items workqueue.TypedDelayingInterfac
 	q.work(ctx, items, t, free)
 }
 
-// work tries a pod, and calls free when that takes long.
+// work tries to evict a pod, and calls free when that is slow.
 func (q *Queue) work(ctx context.Context, items workqueue.TypedDelayingInterface[item], t item, free func()) {
 	defer items.Done(t)
 	slow := q.clock.AfterFunc(slowWork, free)
@@ -145,9 +143,9 @@ func (q *Queue) work(ctx context.Context, items workqueue.TypedDelayingInterface
 	}
 }
 
-// Want sets the pods that the owner wants to be evicted, all of them: those of an
-// earlier call that are missing are left alone from now on. No two owners want the same
-// pod. Grace overrides the pods' grace period in seconds; nil leaves it alone.
+// Want sets all pods that the owner wants to be evicted: those of an earlier call that are missing
+// are no longer evicted. Two owners must not want the same pod. Grace overrides the pods' grace
+// period in seconds; nil does not.
 func (q *Queue) Want(owner types.NamespacedName, pods []*corev1.Pod, grace *int64) {
 	now := make(map[types.NamespacedName]podRef, len(pods))
 	var added, dropped []types.NamespacedName
@@ -181,7 +179,7 @@ func (q *Queue) Want(owner types.NamespacedName, pods []*corev1.Pod, grace *int6
 	q.add(owner, added)
 }
 
-// add has pods of an owner tried as soon as possible.
+// add queues pods of an owner.
 func (q *Queue) add(owner types.NamespacedName, pods []types.NamespacedName) {
 	q.mu.Lock()
 	items := q.items
@@ -194,10 +192,9 @@ func (q *Queue) add(owner types.NamespacedName, pods []types.NamespacedName) {
 	}
 }
 
-// Answers returns the last refusals of the owner's pods, by the API server or a
-// locked budget, that have not been evicted since. Answers that say nothing about the pod are left out
-// unless they persist.
-func (q *Queue) Answers(owner types.NamespacedName) map[types.UID]evacuation.Outcome {
+// Refusals returns the last refusals of the owner's pods, by the API server or a locked budget.
+// Throttling and lost races are left out unless they persist.
+func (q *Queue) Refusals(owner types.NamespacedName) map[types.UID]evacuation.Outcome {
 	q.mu.Lock()
 	c := q.claims[owner]
 	var pods map[types.NamespacedName]podRef
@@ -205,16 +202,16 @@ func (q *Queue) Answers(owner types.NamespacedName) map[types.UID]evacuation.Out
 		pods = c.pods
 	}
 	q.mu.Unlock()
-	answers := map[types.UID]evacuation.Outcome{}
+	refusals := map[types.UID]evacuation.Outcome{}
 	for key, pod := range pods {
 		if refusal := c.caller.refusal(key); refusal.Result != "" {
-			answers[pod.uid] = refusal
+			refusals[pod.uid] = refusal
 		}
 	}
-	return answers
+	return refusals
 }
 
-// wanted returns who wants a pod, and which; the claim is nil if nobody does.
+// wanted returns the claim of a pod; nil if there is none.
 func (q *Queue) wanted(t item) (c *claim, pod podRef, grace *int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -225,14 +222,14 @@ func (q *Queue) wanted(t item) (c *claim, pod podRef, grace *int64) {
 	return c, c.pods[t.pod], c.grace
 }
 
-// hasTurn reports whether others wait for a pod.
-func (q *Queue) hasTurn(t item) bool {
+// isAwaited reports whether other pods of its budget wait for a pod.
+func (q *Queue) isAwaited(t item) bool {
 	c, _, _ := q.wanted(t)
-	return c != nil && c.caller.hasTurn(t.pod)
+	return c != nil && c.caller.isTrying(t.pod)
 }
 
-// try evicts a pod if it is its turn and returns when to try again, unless it is
-// woken before; 0 is not.
+// try evicts a pod if it is its turn, and returns after which time to try again unless it is woken
+// before; 0 is never.
 func (q *Queue) try(ctx context.Context, t item) time.Duration {
 	c, pod, grace := q.wanted(t)
 	if c == nil || ctx.Err() != nil {
@@ -242,7 +239,7 @@ func (q *Queue) try(ctx context.Context, t item) time.Duration {
 	defer func() {
 		c.caller.Yield(t.pod)
 		if now, _, _ := q.wanted(t); now != c {
-			c.caller.Forget(t.pod) // It was dropped meanwhile.
+			c.caller.Forget(t.pod) // It was withdrawn meanwhile.
 		}
 	}()
 	before := c.caller.refusal(t.pod)
@@ -251,20 +248,19 @@ func (q *Queue) try(ctx context.Context, t item) time.Duration {
 	case ctx.Err() != nil:
 		return 0
 	case err != nil:
-		log.FromContext(ctx).Error(err, "A pod is not evicted before more is known", "Pod", pod.name.String())
+		log.FromContext(ctx).Error(err, "Could not decide about an eviction", "Pod", pod.name.String())
 		return unreadPause
 	case answer.Outcome == nil:
 		return answer.Again
 	}
-	if answer.Outcome.Result == evacuation.Evicted || !sameWords(before, c.caller.refusal(t.pod)) {
-		q.tell(t.owner)
+	if answer.Outcome.Result == evacuation.Evicted || !reportsAlike(before, c.caller.refusal(t.pod)) {
+		q.notify(t.owner)
 	}
 	return answer.Again
 }
 
-// evict asks the API server if it is the pod's turn. A pod that leaves is left
-// alone, and so is one that has come after it under its name. One that is not
-// there may be new to us: whoever wants it may have seen it elsewhere.
+// evict calls the API server if it is the pod's turn. A pod that is terminating, or another one
+// under its name, is not evicted. A pod that is missing may be too new for the cache.
 func (q *Queue) evict(ctx context.Context, caller *Caller, key types.NamespacedName, wanted podRef, grace *int64) (Answer, error) {
 	pod := &corev1.Pod{}
 	err := q.options.Reader.Get(ctx, wanted.name, pod, client.DisableReadYourWritesConsistency)
@@ -282,23 +278,23 @@ func (q *Queue) evict(ctx context.Context, caller *Caller, key types.NamespacedN
 	return caller.Evict(ctx, key, pod, grace)
 }
 
-// sameWords reports whether a status would tell of both refusals alike.
-func sameWords(a, b evacuation.Outcome) bool {
+// reportsAlike reports whether a status would show both refusals alike.
+func reportsAlike(a, b evacuation.Outcome) bool {
 	return a.Result == b.Result && a.Type == b.Type && a.Message == b.Message
 }
 
-// tell has News called for an owner.
-func (q *Queue) tell(owner types.NamespacedName) {
+// notify calls Changed for an owner after ReportAfter.
+func (q *Queue) notify(owner types.NamespacedName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.news.Has(owner) {
+	if q.changed.Has(owner) {
 		return
 	}
-	q.news.Insert(owner)
+	q.changed.Insert(owner)
 	q.clock.AfterFunc(ReportAfter, func() {
 		q.mu.Lock()
-		q.news.Delete(owner)
+		q.changed.Delete(owner)
 		q.mu.Unlock()
-		q.options.News(owner)
+		q.options.Changed(owner)
 	})
 }

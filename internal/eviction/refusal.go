@@ -9,25 +9,24 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 )
 
-// ReportAfter is the time for which a refusal has to last before it is worth a write: most
-// pods of a budget wait for less.
+// ReportAfter is how long a refusal has to last before it is written. Most pods of a budget wait for
+// less.
 const ReportAfter = time.Second
 
 const (
-	// persistent is from which answer in a row that says nothing about the pod
-	// it is reported nevertheless.
+	// Throttling and lost races are reported from the fifth in a row.
 	persistent = 5
 
-	// longestPause is how often the deletion-process page has evictions repeated.
+	// longestPause is the retry interval of the deletion-process page.
 	firstRefusedPause, longestPause         = time.Second, 20 * time.Second
 	firstContendedPause, lastContendedPause = 100 * time.Millisecond, 10 * time.Second
 	leastThrottledPause                     = time.Second
-	// What is postponed ends without us, or is given up if nobody asks for minutes.
+	// A postponed eviction is carried out by others, or given up if it is not repeated for minutes.
 	firstPostponedPause, lastPostponedPause = time.Second, evacuation.AttemptInterval
 )
 
-// pause returns how long to wait after the nth failure in a row. Jitter is 0 to 1. Whoever
-// refuses may say when to come again, within evacuation.LongestPause.
+// pause returns how long to wait after the nth failure in a row. Jitter is from 0 to 1. A refusal may
+// demand a longer pause, up to evacuation.LongestPause.
 func pause(outcome evacuation.Outcome, failures int, jitter float64) time.Duration {
 	asked := min(outcome.RetryAfter, evacuation.LongestPause)
 	switch outcome.Result {
@@ -43,7 +42,7 @@ func pause(outcome evacuation.Outcome, failures int, jitter float64) time.Durati
 	}
 }
 
-// growing doubles with every failure; jitter takes up to a quarter off.
+// growing doubles with every failure; jitter subtracts up to a quarter.
 func growing(first, last time.Duration, failures int, jitter float64) time.Duration {
 	wait := last
 	if doublings := failures - 1; doublings < 32 && first<<doublings < last {
@@ -64,7 +63,7 @@ func (p *waitingPod) note(outcome evacuation.Outcome, now time.Time) {
 	p.refusal = evacuation.Refusal{Outcome: outcome, Times: p.refusal.Times + 1}
 }
 
-// refusal returns the last refusal since the pod was evicted; empty if there is none.
+// refusal returns the last refusal of a pod; empty if there is none.
 func (c *Caller) refusal(name types.NamespacedName) evacuation.Outcome {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,8 +73,8 @@ func (c *Caller) refusal(name types.NamespacedName) evacuation.Outcome {
 	return evacuation.Outcome{}
 }
 
-// Unreported returns what the status of the pod's Evacuation does not tell yet of
-// the refusals, and when that is due to be written; nil if it tells everything.
+// Unreported returns the refusals that the status of the pod's Evacuation does not show yet, and when
+// they are due to be written; nil if there are none.
 func (c *Caller) Unreported(name types.NamespacedName, status v1alpha1.EvacuationStatus) (*evacuation.Refusal, time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +84,7 @@ func (c *Caller) Unreported(name types.NamespacedName, status v1alpha1.Evacuatio
 	}
 	refusal, due := p.refusal, p.refused.Add(ReportAfter)
 	if every := evacuation.ReportEvery(status, refusal); every > 0 {
-		// After a restart it is unknown when it was last written.
+		// After a restart the time of the last write is unknown.
 		since := p.reported
 		if since.IsZero() {
 			since = p.refused

@@ -9,20 +9,19 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// lateAnswer is for how long an eviction may still be carried out that had no
-// answer: that is when the API server ends a request of its own accord.
+// lateAnswer is how long an eviction without a response may still be carried out: the API server's
+// own time limit of a request.
 const lateAnswer = time.Minute
 
-// traffic knows for which disruption budgets evictions are under way in one cluster,
-// from before the look whether a budget is locked until the answer is there.
+// traffic counts the evictions that are under way for each disruption budget, from before its lock is
+// read until the response.
 //
-// Whoever has locked a budget sees the lock in the cache that these read, and then
-// asks what is busy. What is not busy then is not evicted: a look that began earlier has
-// been noted and is over, and one that begins later sees the lock.
+// A locker waits until its lock is in the cache that these reads use, and then calls busy. Pods of a
+// budget that is not busy are not evicted: an earlier read is counted or over, a later one sees the
+// lock.
 type traffic struct {
-	// looking is shared by those who look, and is had alone by who asks: nobody is
-	// between a look at the budgets and the note of what was found.
-	looking sync.RWMutex
+	// reading is shared by reads and exclusive to busy, so that no read is finished but not counted.
+	reading sync.RWMutex
 
 	mu    sync.Mutex
 	tries map[types.NamespacedName]int
@@ -30,8 +29,8 @@ type traffic struct {
 
 func (t *traffic) busy() map[types.NamespacedName]bool {
 	busy := map[types.NamespacedName]bool{}
-	t.looking.Lock()
-	defer t.looking.Unlock()
+	t.reading.Lock()
+	defer t.reading.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for budget := range t.tries {
@@ -40,12 +39,11 @@ func (t *traffic) busy() map[types.NamespacedName]bool {
 	return busy
 }
 
-// begin notes a try for the budgets that look finds, until it is ended. Look must
-// not wait for anything but memory.
-func (t *traffic) begin(look func() ([]types.NamespacedName, error)) (*try, error) {
-	t.looking.RLock()
-	defer t.looking.RUnlock()
-	budgets, err := look()
+// begin counts a try for the budgets that read returns, until its end. Read must not block.
+func (t *traffic) begin(read func() ([]types.NamespacedName, error)) (*try, error) {
+	t.reading.RLock()
+	defer t.reading.RUnlock()
+	budgets, err := read()
 	if err != nil {
 		return &try{}, err
 	}
@@ -59,12 +57,12 @@ func (t *traffic) begin(look func() ([]types.NamespacedName, error)) (*try, erro
 
 // try is an attempt to evict a pod. It is ended by one goroutine.
 type try struct {
-	// traffic is nil when there is nothing to end.
+	// traffic is nil after the end.
 	traffic *traffic
 	budgets []types.NamespacedName
 }
 
-// answered takes an answer to account: without one, it is unknown when the try ends.
+// answered delays the end of the try if the response leaves open whether the pod will be evicted.
 func (t *try) answered(answer metav1.Status, clock clock.WithDelayedExecution) {
 	if t.traffic == nil || !mayFollow(answer) {
 		return
@@ -74,8 +72,7 @@ func (t *try) answered(answer metav1.Status, clock clock.WithDelayedExecution) {
 	clock.AfterFunc(lateAnswer, late.end)
 }
 
-// mayFollow is true of an answer that is not the API server's last word, so that
-// the pod may be evicted after it.
+// mayFollow reports whether the pod may still be evicted after a response.
 func mayFollow(answer metav1.Status) bool {
 	const noAnswer, badGateway, unavailable, timeout = 0, 502, 503, 504
 	if answer.Status == metav1.StatusSuccess {
@@ -88,7 +85,7 @@ func mayFollow(answer metav1.Status) bool {
 	return false
 }
 
-// end says that the try is over. Another call does nothing.
+// end ends the try. Another call does nothing.
 func (t *try) end() {
 	if t.traffic == nil {
 		return

@@ -11,65 +11,55 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 )
 
-// safety is the time for which a pod waits for its budget or for its termination before it
-// is tried again without any sign.
+// safety is after which time a pod that waits for its budget or its termination is tried again
+// without an event.
 const safety = 30 * time.Second
 
-// state is what a pod is waiting for.
+// state is the state of a waiting pod.
 type state int
 
 const (
-	// fresh: for nothing.
-	fresh state = iota
-	// queued: for its turn in the queue of its budget.
-	queued
-	// trying: it has a turn.
-	trying
-	// waitingForBudget: for its budget to open.
-	waitingForBudget
-	// backingOff: for some time to pass.
-	backingOff
-	// waitingForLock: for the end of a lock.
-	waitingForLock
+	fresh            state = iota
+	queued                 // waits for its turn in the queue of its budget
+	trying                 // has a turn
+	waitingForBudget       // was refused by its budget
+	backingOff             // waits until notBefore
+	waitingForLock         // waits for the end of a lock
 )
 
-// waitingPod is one pod.
+// waitingPod is a pod that waits to be evicted.
 type waitingPod struct {
 	key   podKey
 	born  time.Time
 	state state
-	// notBefore is the time at which a pod that waits or backs off is tried again anyway.
+	// notBefore is when a pod that waits or backs off is tried again without an event.
 	notBefore time.Time
-	// failures is how often in a row it was refused for other reasons than its budget.
+	// failures counts refusals in a row that its budget did not cause.
 	failures int
-	// budget is the queue that it belongs to; empty if it needs none.
+	// budget names its queue; empty if it is in none.
 	budget types.NamespacedName
 	ready  bool
 	// openings are those of the queue when the turn began.
 	openings int
-	// told is the lock that the refusal tells of, if it reports one.
-	told budgetLock
-	// refusal is what has to be reported, since when, and when it last was.
+	// lock is the one that the refusal reports, if any.
+	lock budgetLock
+	// refusal is to be reported; refused is when it began, reported when it was last written.
 	refusal           evacuation.Refusal
 	refused, reported time.Time
 }
 
-// attempt is what a pod asks with whether it may be evicted.
+// attempt describes a pod that is about to be evicted.
 type attempt struct {
-	key podKey
-	// born is the time at which the pod was created.
-	born time.Time
-	// budget is the one that protects the pod; empty if there is none, or not
-	// exactly one.
+	key  podKey
+	born time.Time // creation of the pod
+	// budget selects the pod; empty unless exactly one does.
 	budget types.NamespacedName
-	// ready is true of a pod that its budget counts as healthy.
-	ready bool
+	ready  bool // counted as healthy by its budget
 }
 
-// begin reports whether the pod may try now. If it may not and wait is not
-// zero, it should ask again then; otherwise it is woken. A pod that has
-// another budget now leaves its turn to the next one of the old queue, which is
-// returned.
+// begin reports whether the pod may be tried now. If not, it is tried again after wait, or woken if
+// that is zero. A pod that has another budget now leaves its turn to the next pod of the old queue,
+// which is returned.
 func (d *Dispatcher) begin(v attempt, now time.Time) (mayTry bool, wait time.Duration, next []podKey) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -89,13 +79,13 @@ func (d *Dispatcher) begin(v attempt, now time.Time) (mayTry bool, wait time.Dur
 	}
 	q := d.budgetQueues[p.budget]
 	if until := q.closed[p.ready]; p.state == waitingForBudget && now.Before(until) {
-		// Another pod was refused meanwhile, for this one, too.
+		// The refusal of another pod holds for this one, too.
 		p.notBefore = d.spread(until)
 		return false, p.rests(now), next
 	}
-	if p.state != trying && !q.hasTurn() {
+	if p.state != trying && !q.isFree() {
 		if p.state == waitingForBudget {
-			// Whoever has the turn asks for this one, too.
+			// The answer to the pod that has the turn will hold for this one, too.
 			p.notBefore = d.spread(now.Add(firstRefusedPause))
 			return false, p.rests(now), next
 		}
@@ -109,7 +99,7 @@ func (d *Dispatcher) begin(v attempt, now time.Time) (mayTry bool, wait time.Dur
 	return true, 0, next
 }
 
-// waitingPod finds the pod, which may be new.
+// waitingPod returns the pod, and adds it if it is new.
 func (d *Dispatcher) waitingPod(v attempt) *waitingPod {
 	p := d.waiting[v.key]
 	if p == nil {
@@ -119,7 +109,7 @@ func (d *Dispatcher) waitingPod(v attempt) *waitingPod {
 	return p
 }
 
-// rests returns for how long the pod need not even look; 0 if it may.
+// rests returns how long the pod is not to be tried; 0 if it may.
 func (p *waitingPod) rests(now time.Time) time.Duration {
 	if p.state != waitingForBudget && p.state != backingOff {
 		return 0
@@ -127,7 +117,7 @@ func (p *waitingPod) rests(now time.Time) time.Duration {
 	return max(p.notBefore.Sub(now), 0)
 }
 
-// rests returns for how long the pod need not even look; 0 if it may.
+// rests returns how long a pod is not to be tried; 0 if it may.
 func (d *Dispatcher) rests(key podKey, now time.Time) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -137,15 +127,15 @@ func (d *Dispatcher) rests(key podKey, now time.Time) time.Duration {
 	return 0
 }
 
-// hasTurn reports whether a pod has its turn, for which others of its budget wait.
-func (c *Caller) hasTurn(name types.NamespacedName) bool {
+// isTrying reports whether a pod has the turn of its budget.
+func (c *Caller) isTrying(name types.NamespacedName) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := c.waiting[c.key(name)]
 	return p != nil && p.state == trying
 }
 
-// slow lets the next one try while a try is still under way.
+// slow gives a turn to the next pod while a try is still under way.
 func (d *Dispatcher) slow(key podKey) []podKey {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -159,7 +149,7 @@ func (d *Dispatcher) slow(key podKey) []podKey {
 	return d.release(p.budget)
 }
 
-// finish ends a try and returns who may try now.
+// finish ends a try and returns the pods that may be tried now.
 func (d *Dispatcher) finish(key podKey, outcome evacuation.Outcome, now time.Time) []podKey {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -180,8 +170,7 @@ func (d *Dispatcher) finish(key podKey, outcome evacuation.Outcome, now time.Tim
 	return append(d.release(left), d.releaseOther(left, p.budget)...)
 }
 
-// yield takes back a turn that was not used, for instance because a read
-// failed, and returns who may try now.
+// yield takes back an unused turn and returns the pods that may be tried now.
 func (d *Dispatcher) yield(key podKey, now time.Time) []podKey {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -194,8 +183,7 @@ func (d *Dispatcher) yield(key podKey, now time.Time) []podKey {
 	return d.release(p.budget)
 }
 
-// forget removes a pod that nobody waits to evict any more and returns who may
-// try now.
+// forget removes a pod and returns the pods that may be tried now.
 func (d *Dispatcher) forget(key podKey) []podKey {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -210,8 +198,7 @@ func (d *Dispatcher) forget(key podKey) []podKey {
 	return d.release(left)
 }
 
-// wait returns how long a pod that may not try now has to wait; 0 if it is
-// woken or does not wait.
+// wait returns how long a pod has to wait; 0 if it is woken or does not wait.
 func (d *Dispatcher) wait(key podKey, now time.Time) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -222,7 +209,7 @@ func (d *Dispatcher) wait(key podKey, now time.Time) time.Duration {
 	return max(p.notBefore.Sub(now), time.Nanosecond)
 }
 
-// budgetAllows is told how many disruptions a budget allows and returns who may try.
+// budgetAllows notes how many disruptions a budget allows and returns the pods that may be tried.
 func (d *Dispatcher) budgetAllows(budget types.NamespacedName, allowed int32) []podKey {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -237,10 +224,8 @@ func (d *Dispatcher) budgetAllows(budget types.NamespacedName, allowed int32) []
 	return d.release(budget)
 }
 
-// budgetReplaced learns of a budget that is gone or selects other pods, so that nothing
-// is known of its pods any more. Neither is of pods that had too many budgets:
-// it may have been one of these. It returns all that should ask again, the
-// oldest first.
+// budgetReplaced notes that a budget is gone or selects other pods, and returns the pods to try
+// again, the oldest first: its own, and those with several budgets, as it may have been one of them.
 func (d *Dispatcher) budgetReplaced(budget types.NamespacedName) []podKey {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -260,7 +245,7 @@ func (d *Dispatcher) budgetReplaced(budget types.NamespacedName) []podKey {
 	return oldestFirst(waiting)
 }
 
-// settle notes what became of a try.
+// settle notes the result of a try.
 func (d *Dispatcher) settle(p *waitingPod, outcome evacuation.Outcome, now time.Time) {
 	switch outcome.Result {
 	case evacuation.Evicted, evacuation.Gone:
@@ -281,19 +266,19 @@ func (d *Dispatcher) settle(p *waitingPod, outcome evacuation.Outcome, now time.
 	p.note(outcome, now)
 }
 
-// refund gives back the credit of a turn that was not used.
+// refund gives back the credit of an unused turn.
 func (d *Dispatcher) refund(p *waitingPod) {
 	if q := d.budgetQueues[p.budget]; q != nil && p.state == trying {
 		q.refund()
 	}
 }
 
-// spread keeps what has begun at the same time from going on at the same time.
+// spread delays a time at random, so that pods do not continue at the same moment.
 func (d *Dispatcher) spread(at time.Time) time.Time {
 	return at.Add(time.Duration(d.options.Jitter() * float64(safety) / 4))
 }
 
-// rest takes the turn away until the time has come.
+// rest ends a turn and makes the pod back off.
 func (d *Dispatcher) rest(p *waitingPod, until time.Time) {
 	p.state, p.notBefore = backingOff, until
 	if q := d.budgetQueues[p.budget]; q != nil {
@@ -301,7 +286,7 @@ func (d *Dispatcher) rest(p *waitingPod, until time.Time) {
 	}
 }
 
-// move puts a pod into the queue of another budget.
+// move puts a pod into the queue of another budget; none if that is empty.
 func (d *Dispatcher) move(p *waitingPod, budget types.NamespacedName) {
 	if q := d.budgetQueues[p.budget]; q != nil {
 		delete(q.tries, p.key)
@@ -329,10 +314,10 @@ func (d *Dispatcher) releaseOther(left, budget types.NamespacedName) []podKey {
 	return d.release(budget)
 }
 
-// release gives the turn to the oldest who may have it, if it is free.
+// release gives the turn, if it is free, to the oldest pod that may be tried.
 func (d *Dispatcher) release(budget types.NamespacedName) []podKey {
 	q := d.budgetQueues[budget]
-	if q == nil || !q.hasTurn() {
+	if q == nil || !q.isFree() {
 		return nil
 	}
 	next := q.oldest()
@@ -343,13 +328,12 @@ func (d *Dispatcher) release(budget types.NamespacedName) []podKey {
 	return []podKey{next.key}
 }
 
-// hasSeveral reports whether the pod waits in the namespace because it has more
-// than one budget.
+// hasSeveral reports whether the pod backs off because several budgets select it.
 func (p *waitingPod) hasSeveral(namespace string) bool {
 	return p.state == backingOff && p.key.Namespace == namespace && p.refusal.Type == v1alpha1.BlockerMultiplePDBs
 }
 
-// compare puts the oldest pod first.
+// compare orders pods by age, the oldest first.
 func (p *waitingPod) compare(other *waitingPod) int {
 	return cmp.Or(p.born.Compare(other.born), strings.Compare(p.key.String(), other.key.String()))
 }

@@ -15,22 +15,20 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// WakePriority is that of what is woken: work of the priority 0, which what comes newly has,
-// is done behind it.
+// WakePriority is the priority of pods that are woken. New ones have 0 and come after them.
 const WakePriority = 10
 
 // Requests is the work queue of a controller that evicts pods.
 type Requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// Wake has the keys reconciled at once, with WakePriority.
+// Wake queues the keys with WakePriority.
 func Wake(q Requests, keys []types.NamespacedName) {
 	for _, key := range keys {
 		Add(q, key, priorityqueue.AddOpts{Priority: new(WakePriority)})
 	}
 }
 
-// Add has a key reconciled. A manager whose queues have no priorities heeds only how long
-// that is put off.
+// Add queues a key. A queue without priorities respects only options.After.
 func Add(q Requests, key types.NamespacedName, options priorityqueue.AddOpts) {
 	request := reconcile.Request{NamespacedName: key}
 	if prioritised, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
@@ -40,13 +38,12 @@ func Add(q Requests, key types.NamespacedName, options priorityqueue.AddOpts) {
 	q.AddAfter(request, options.After)
 }
 
-// LeavingPods calls leaves for a pod when it begins to be deleted, when it has ended, and when
-// it is gone. A pod that comes, or changes in other ways, is nothing to it.
+// LeavingPods calls leaves for a pod whose deletion begins, that has ended, or that is gone.
 func LeavingPods(leaves func(context.Context, *corev1.Pod, Requests)) handler.TypedFuncs[*corev1.Pod, reconcile.Request] {
 	return handler.TypedFuncs[*corev1.Pod, reconcile.Request]{
 		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Pod], q Requests) {
 			old, now := e.ObjectOld, e.ObjectNew
-			// A watch that was interrupted reports another pod of the name as of a change.
+			// An interrupted watch reports another pod of the name as a change.
 			another := now.UID != old.UID
 			if another {
 				leaves(ctx, old, q)
@@ -61,7 +58,7 @@ func LeavingPods(leaves func(context.Context, *corev1.Pod, Requests)) handler.Ty
 
 func deleted(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil }
 
-// Budgets informs the dispatcher of all that becomes of disruption budgets.
+// Budgets returns a handler that reports all changes of disruption budgets to the dispatcher.
 func (d *Dispatcher) Budgets() handler.TypedFuncs[*policyv1.PodDisruptionBudget, reconcile.Request] {
 	return handler.TypedFuncs[*policyv1.PodDisruptionBudget, reconcile.Request]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*policyv1.PodDisruptionBudget], _ Requests) {

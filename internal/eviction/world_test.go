@@ -104,7 +104,7 @@ func newWorld(t *testing.T, workers int) *world {
 		answers: map[string]metav1.Status{}, hanging: map[string]bool{},
 	}
 	dispatcher := NewDispatcher(DispatcherOptions{Reader: w, Now: w.now, Results: w.results})
-	w.queue = NewQueue(QueueOptions{Dispatcher: dispatcher, Evictor: w, Reader: w, Workers: workers, News: w.hear})
+	w.queue = NewQueue(QueueOptions{Dispatcher: dispatcher, Evictor: w, Reader: w, Workers: workers, Changed: w.hear})
 	return w
 }
 
@@ -313,7 +313,7 @@ func (w *world) heard() []string {
 
 // refused are the owner's pods with refusals, each with its words.
 func (w *world) refused(owner types.NamespacedName) []string {
-	answers := w.queue.Answers(owner)
+	answers := w.queue.Refusals(owner)
 	var refused []string
 	for _, uid := range slices.Sorted(maps.Keys(answers)) {
 		refused = append(refused, fmt.Sprintf("%s: %s", uid, answers[uid].Message))

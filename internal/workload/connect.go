@@ -105,7 +105,7 @@ func (r *Registry) connectTo(ctx context.Context, s *session, key types.Namespac
 		return err
 	}
 	s.parts = append(s.parts, remote.GetCache().Start)
-	s.dispatcher = r.options.Dispatcher.Elsewhere(s.connection.Client, s.connection.Now.Earliest)
+	s.dispatcher = r.options.Dispatcher.ForCluster(s.connection.Client, s.connection.Now.Earliest)
 	return r.equip(ctx, s, key, remote.GetCache(), eviction.QueueOptions{Dispatcher: s.dispatcher, Evictor: evictor.ForMachines()})
 }
 
@@ -155,7 +155,7 @@ func (r *Registry) mayList(ctx context.Context, live client.Reader) (forbidden e
 
 // equip adds evictions and informers of all kinds that Machines need to a session.
 func (r *Registry) equip(ctx context.Context, s *session, key types.NamespacedName, store cache.Cache, options eviction.QueueOptions) error {
-	options.Reader, options.Workers, options.News = s.connection.Client, r.options.Workers, func(owner types.NamespacedName) { r.notify(&r.news, owner) }
+	options.Reader, options.Workers, options.Changed = s.connection.Client, r.options.Workers, func(owner types.NamespacedName) { r.notify(&r.evictions, owner) }
 	s.connection.Evictions = eviction.NewQueue(options)
 	s.parts = append(s.parts, s.connection.Evictions.Start)
 	for _, object := range kube.WorkloadKinds() {

@@ -105,14 +105,14 @@ type Registry struct {
 	ledger  *guard.Ledger
 	kinds   guard.Kinds
 
-	mu      sync.Mutex
-	watches []watch
-	changed []func(cluster types.NamespacedName)
-	news    []func(owner types.NamespacedName)
-	members map[types.NamespacedName]*member
-	local   *link // shared by all Clusters without a kubeconfig
-	launch  func(*link)
-	running sync.WaitGroup
+	mu        sync.Mutex
+	watches   []watch
+	changed   []func(cluster types.NamespacedName)
+	evictions []func(owner types.NamespacedName)
+	members   map[types.NamespacedName]*member
+	local     *link // shared by all Clusters without a kubeconfig
+	launch    func(*link)
+	running   sync.WaitGroup
 }
 
 // watch handles changes of a kind in every cluster.
@@ -177,11 +177,11 @@ func (r *Registry) OnChange(handle func(cluster types.NamespacedName)) {
 	r.changed = append(r.changed, handle)
 }
 
-// OnNews calls handle when the evictions of an owner have changed. Handle must not block.
-func (r *Registry) OnNews(handle func(owner types.NamespacedName)) {
+// OnEvictions calls handle when the evictions of an owner have changed. Handle must not block.
+func (r *Registry) OnEvictions(handle func(owner types.NamespacedName)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.news = append(r.news, handle)
+	r.evictions = append(r.evictions, handle)
 }
 
 // Start keeps the connections until the context ends, and returns when all have ended.

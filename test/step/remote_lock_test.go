@@ -36,7 +36,7 @@ func TestALockHoldsInEveryCluster(t *testing.T) {
 			evictions.Want(usingMachine, []*corev1.Pod{pod}, nil)
 			defer evictions.Want(usingMachine, nil, nil)
 			patience.Eventually(t, "the lock to be honoured", func(context.Context) (string, bool) {
-				answer := evictions.Answers(usingMachine)[pod.UID]
+				answer := evictions.Refusals(usingMachine)[pod.UID]
 				return fmt.Sprintf("%+v", answer), answer.Result == evacuation.Locked && answer.Type == v1alpha1.BlockerPDBLocked
 			})
 			locked.Annotations = nil

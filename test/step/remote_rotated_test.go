@@ -36,7 +36,7 @@ func TestAKubeconfigThatIsRotatedIsUsedAfterARefusal(t *testing.T) {
 	first := w.connect(t, c)
 	first.Evictions.Want(usingMachine, []*corev1.Pod{pod}, nil)
 	patience.Eventually(t, "the eviction to be forbidden", func(context.Context) (string, bool) {
-		said := first.Evictions.Answers(usingMachine)[pod.UID].Message
+		said := first.Evictions.Refusals(usingMachine)[pod.UID].Message
 		return said, strings.Contains(said, `cannot create resource "pods/eviction"`)
 	})
 	if again := w.connect(t, c); again != first {
@@ -52,6 +52,6 @@ func TestAKubeconfigThatIsRotatedIsUsedAfterARefusal(t *testing.T) {
 		}
 		connection.Evictions.Want(usingMachine, []*corev1.Pod{pod}, nil)
 		err = w.Client.Get(ctx, client.ObjectKeyFromObject(pod), &corev1.Pod{})
-		return fmt.Sprint(err, connection.Evictions.Answers(usingMachine)), apierrors.IsNotFound(err)
+		return fmt.Sprint(err, connection.Evictions.Refusals(usingMachine)), apierrors.IsNotFound(err)
 	})
 }

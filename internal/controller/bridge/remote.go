@@ -115,7 +115,7 @@ func (r *reconciler) drainOf(ctx context.Context, seen *observed, c *workload.Co
 	now, skewed := c.Now()
 	return &drainOf{connection: c, node: node, decision: nodedrain.Decide(nodedrain.Snapshot{
 		Now: now, ClockSkewed: skewed, Node: node, Pods: kube.Pointers(pods),
-		Rules: seen.rules, Facts: c.Facts(ctx, pods), Answers: c.Evictions.Answers(userOf(seen.request)),
+		Rules: seen.rules, Facts: c.Facts(ctx, pods), Answers: c.Evictions.Refusals(userOf(seen.request)),
 	})}, nil
 }
 
@@ -177,7 +177,7 @@ func (r *reconciler) followElsewhere(registry *workload.Registry) {
 		}
 	})
 	registry.OnChange(func(cluster types.NamespacedName) { r.wake(r.inCluster(cluster)...) })
-	registry.OnNews(func(owner types.NamespacedName) {
+	registry.OnEvictions(func(owner types.NamespacedName) {
 		if name, ours := strings.CutPrefix(owner.Name, foreign); ours {
 			r.wake(requestOf(core.ClusterAPI, owner.Namespace, name)...)
 		}

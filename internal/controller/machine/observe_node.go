@@ -171,6 +171,6 @@ func (r *reconciler) pods(ctx context.Context, seen *observed, from client.Reade
 		Pods:    kube.Pointers(pods),
 		Rules:   drainrule.ForMachine(kube.Pointers(rules.Items), seen.Machine.Labels, seen.Cluster.Object.Labels),
 		Facts:   c.Facts(ctx, pods),
-		Answers: c.Evictions.Answers(client.ObjectKeyFromObject(seen.Machine)),
+		Answers: c.Evictions.Refusals(client.ObjectKeyFromObject(seen.Machine)),
 	}, nil
 }

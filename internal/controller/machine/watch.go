@@ -111,7 +111,7 @@ func (r *reconciler) follow(registry *workload.Registry) {
 	registry.OnChange(func(cluster types.NamespacedName) {
 		r.wake(r.machines(cluster.Namespace, kube.MachineClusterField, cluster.Name)...)
 	})
-	registry.OnNews(func(machine types.NamespacedName) { r.wake(machine) })
+	registry.OnEvictions(func(machine types.NamespacedName) { r.wake(machine) })
 }
 
 func (r *reconciler) nodeChanged(cluster types.NamespacedName, old, now client.Object) {

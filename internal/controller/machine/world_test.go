@@ -93,7 +93,7 @@ func (w *world) restart() {
 	w.users = map[types.NamespacedName]bool{}
 	w.queue = eviction.NewQueue(eviction.QueueOptions{
 		Dispatcher: eviction.NewDispatcher(eviction.DispatcherOptions{Reader: w.api.Manager, Now: time.Now}),
-		Evictor:    w, Reader: w.api.Manager, News: func(types.NamespacedName) {},
+		Evictor:    w, Reader: w.api.Manager, Changed: func(types.NamespacedName) {},
 	})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	var running sync.WaitGroup
