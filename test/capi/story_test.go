@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -177,4 +178,41 @@ func TestLongTheManagerIsKilledAtEveryWrite(t *testing.T) {
 		t.Errorf("the manager was killed %d times, at %v", w.c.Kills(), seen)
 	}
 	t.Logf("killed %d times, at %v", w.c.Kills(), seen)
+}
+
+// blocked is a world with one Machine whose application no budget lets go.
+func blocked(t *testing.T, spec cluster.Spec, more ...string) (w *world, victim *unstructured.Unstructured) {
+	t.Helper()
+	w = newPool(t, spec, 1, 1, more...)
+	w.never("web")
+	return w, w.machines()[0]
+}
+
+// A hook that a person removes is not put on again: Cluster API goes on, and nothing lands
+// on the node meanwhile.
+func TestLongAHookThatSomebodyRemoves(t *testing.T) {
+	t.Parallel()
+	w, victim := blocked(t, bridged)
+	w.delete(victim)
+	w.awaitEvent(victim, v1alpha1.EventBridgeDraining, "1 pod left")
+	w.annotate(victim, hook, "")
+
+	w.awaitDraining(victim)
+	node := &corev1.Node{}
+	w.must(w.at.Client.Get(w.ctx, client.ObjectKey{Name: nodeOf(victim)}, node))
+	if !node.Spec.Unschedulable {
+		t.Error("the node was given back")
+	}
+	w.letGo()
+	w.awaitGone(victim)
+	w.awaitNoMaintenance(victim.GetName())
+}
+
+// awaitDraining waits until Cluster API drains a Machine that has no hook of ours.
+func (w *world) awaitDraining(machine *unstructured.Unstructured) {
+	w.t.Helper()
+	w.await("Cluster API to drain", func() (string, bool) {
+		m := w.now(machine)
+		return deleting(m), strings.HasPrefix(deleting(m), "DrainingNode") && !hooked(m)
+	})
 }
