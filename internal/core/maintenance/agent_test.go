@@ -13,7 +13,6 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
-	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
 // agents is a world in which node one runs a static pod, whose agent says what it says.
@@ -151,33 +150,6 @@ func TestAStaticPodThatTheAgentDoesNotKnowIsWaitedFor(t *testing.T) {
 	a.expect("its NodeAgent is deleted", "0+0/1 true")
 }
 
-func TestStaticPodsLeaveAfterDaemonSetsByPriority(t *testing.T) {
-	a := newAgents(t)
-	daemon := a.run("one", 1, 2000001000, ofDaemonSet)[0]
-	low, high := a.mirror(0), a.mirror(2000001000)
-	leaving := func(step string, want ...*corev1.Pod) {
-		t.Helper()
-		a.settle()
-		for _, pod := range []*corev1.Pod{daemon, low, high} {
-			if asked := a.evacuations[pod.UID] != nil; asked != slices.Contains(want, pod) {
-				t.Errorf("%s: pod %s is asked to leave: %t", step, pod.Name, asked)
-			}
-		}
-	}
-	leaving("first", daemon)
-	a.remove(daemon.UID)
-	leaving("then", low)
-	a.says(low.Name, v1alpha1.StaticPodHolding, 0)
-	a.remove(low.UID)
-	leaving("while the first static pod is not held")
-	a.says(low.Name, v1alpha1.StaticPodHeld, 0)
-	leaving("at last", high)
-	shown, err := cordon.Suppressed(a.find("one"))
-	if err != nil || !shown.Covers(high) {
-		t.Errorf("the node does not keep the last one away (%v): %s", err, a.find("one").Annotations[v1alpha1.DrainTargetsAnnotation])
-	}
-}
-
 func TestAnUnmanageablePodIsRetainedInTheWordsOfItsAgent(t *testing.T) {
 	a := newAgents(t)
 	for _, name := range []string{"etcd", "proxy"} {
@@ -195,38 +167,6 @@ func TestAnUnmanageablePodIsRetainedInTheWordsOfItsAgent(t *testing.T) {
 	if len(got[0].Message) > 500 {
 		t.Errorf("the message has %d bytes", len(got[0].Message))
 	}
-}
-
-func TestAnAgentThatDoesNotAnswer(t *testing.T) {
-	a := newAgents(t)
-	a.mirror(0)
-	a.mirror(0)
-	held := a.mirror(0)
-	a.settle()
-	a.remove(held.UID)
-	a.says(held.Name, v1alpha1.StaticPodHeld, 0)
-	began := a.now
-	a.silentSince(began)
-	a.now = began.Add(59 * time.Second)
-	if d := a.expect("it is silent for 59 s", "0+2/0 false"); d.RequeueAfter != time.Second || len(a.blockers()) > 0 {
-		t.Errorf("the next look is in %s, blockers are %v; want 1 s and none", d.RequeueAfter, a.blockers())
-	}
-	a.now = began.Add(time.Minute)
-	d := a.expect("it is silent for a minute", "0+2/0 false")
-	if got := a.blockers(); got != "NodeAgentDown NodeAgent/one 2" || conditionOf(a.m, v1alpha1.ConditionBlocked) != "True NodeAgentDown" {
-		t.Errorf("blockers are %s, Blocked is %s", got, conditionOf(a.m, v1alpha1.ConditionBlocked))
-	}
-	if len(d.Nodes) != 1 || !d.Nodes[0].MissesAgent || !slices.Equal(reasons(d.Nodes[0].Events), []string{"Node/one NodeAgentDown"}) {
-		t.Errorf("the nodes are %+v, want NodeAgentDown", d.Nodes)
-	}
-	agent := a.runners.Agents["one"]
-	agent.Reported = true
-	a.runners.Agents["one"] = agent
-	if again := a.pass(); len(again.Nodes) > 0 {
-		t.Errorf("it is told twice: %+v", again.Nodes)
-	}
-	delete(a.runners.Agents, "one")
-	a.expect("the NodeAgent is deleted", "0+0/2 true")
 }
 
 // A drained node is away on purpose, and its pods are kept away on purpose.

@@ -58,22 +58,6 @@ func TestEndingIsRecordedForever(t *testing.T) {
 	}
 }
 
-// The manager dies after each write: what it forgets is in the status before.
-func TestACancellationIsRecordedBeforeItsPodsAreForgotten(t *testing.T) {
-	w := newWorld(t, "one")
-	m := w.maintenance("m", drain, nil, "one")
-	w.run("one", 2, 0)
-	w.pass()
-	m.Spec.Stage = complete
-	d := w.pass().Maintenances[0]
-	if !d.Record || len(d.Status.NodeStatuses) > 0 {
-		t.Errorf("record is %v and the nodes are %v, want it recorded with nothing but the ending", d.Record, linesOf(d.Status))
-	}
-	if got := conditionOf(m, v1alpha1.ConditionSucceeded); got != "False Cancelled" {
-		t.Errorf("Succeeded is %q", got)
-	}
-}
-
 func TestAnEndingThatNobodyHasRecordedIsUnknown(t *testing.T) {
 	w := newWorld(t, "one")
 	m := w.maintenance("m", complete, nil, "one")

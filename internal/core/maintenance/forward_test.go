@@ -31,34 +31,6 @@ func (w *world) expectStatus(what string, m *v1alpha1.NodeMaintenance, want ...s
 	}
 }
 
-// Older is who began to drain earlier, not who was created earlier.
-func TestAMaintenanceThatWasPlannedForLongIsFastForwardedWhenItBegins(t *testing.T) {
-	w := newWorld(t, "one", "two")
-	planned := w.maintenance("planned", idle, []v1alpha1.DrainPlanEntry{entry("Default", 1000)}, "one", "two")
-	w.maintenance("urgent", drain, nil, "one")
-	w.run("one", 1, 2000000000)
-	w.run("two", 1, 0)
-	w.told(nil, 2)
-
-	planned.Spec.Stage = drain
-	told := w.told(planned, 3)
-
-	if diff := cmp.Diff([]string{"NodeMaintenance/planned StageStarted", "NodeMaintenance/planned FastForwarded"}, told); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
-	}
-	w.expectStatus("begun", planned,
-		"one 0+1 Evacuating (fast-forwarded by older urgent) [Default 2000000000]", "two 0+1 Evacuating [Default 1000]")
-	if got := planned.Status.NodeStatuses[0].FastForwardedBy; got != "urgent" {
-		t.Errorf("fast-forwarded by %q, want urgent", got)
-	}
-	w.leave("two", 0)
-	w.told(nil, 2)
-	w.expectStatus("caught up", planned, "one 0+1 Evacuating [Default 2000000000]", "two 0+0 Drained. [Default 2000000000]")
-	if got := planned.Status.NodeStatuses[0].FastForwardedBy; got != "" {
-		t.Errorf("fast-forwarded by %q, want nobody", got)
-	}
-}
-
 // A deadline takes a node further than the plan of its maintenance has come.
 func TestADeadlineOfAnOlderDrainFastForwards(t *testing.T) {
 	w := newWorld(t, "one", "two", "three")

@@ -128,33 +128,6 @@ func TestASelectorWithoutItsNode(t *testing.T) {
 	}
 }
 
-// TestTwoMaintenancesOfANode: each has its own hand-over, and the node is given back by the last.
-func TestTwoMaintenancesOfANode(t *testing.T) {
-	t.Parallel()
-	w, first := handsOver(t, v1alpha1.CompleteWhen{NewBoot: true})
-	w.reports("node-7", "boot-2", "v1.36.4", w.now)
-	w.later(time.Second)
-	second := w.maintenance("second", drain, nil, "node-7")
-	second.Spec.CompleteWhen = &v1alpha1.CompleteWhen{NewBoot: true}
-	w.later(time.Second)
-	if got := w.mark("node-7"); got != "true by m,second" {
-		t.Errorf("it is handed over %q", got)
-	}
-	w.later(time.Minute)
-	if first.Spec.Stage != complete || whether(second) != "False WaitingForBoot" {
-		t.Errorf("%s; %s: a boot from before it was handed over counts", whether(first), whether(second))
-	}
-	if node := w.find("node-7"); w.mark("node-7") != "true by second" || !node.Spec.Unschedulable {
-		t.Errorf("it is handed over %q, and unschedulable: %t", w.mark("node-7"), node.Spec.Unschedulable)
-	}
-	w.reports("node-7", "boot-3", "v1.36.4", w.now)
-	w.later(time.Second)
-	w.later(30 * time.Second)
-	if node := w.find("node-7"); second.Spec.Stage != complete || w.mark("node-7") != "" || node.Spec.Unschedulable {
-		t.Errorf("the second one is %s, %s", second.Spec.Stage, whether(second))
-	}
-}
-
 // TestTooManyMaintenancesOfANode: what a node has to bear has a bound.
 func TestTooManyMaintenancesOfANode(t *testing.T) {
 	t.Parallel()

@@ -135,59 +135,6 @@ func (w *world) passKnowing(pods bool) {
 	}
 }
 
-// A maintenance is not let go of before its record says that it is over.
-func TestAMaintenanceEndsAfterItsRecord(t *testing.T) {
-	t.Parallel()
-	w, m, _ := rebooting(t)
-	m.Spec.Stage = v1alpha1.StageComplete
-	w.find("one").Annotations = nil // The node was given back already.
-	w.find("one").Spec.Unschedulable = false
-	w.pass()
-	complete := w.records["one"]
-	for range 3 {
-		d := w.pass()
-		if over := w.records["one"].Spec.Complete; d.Maintenances[0].DropFinalizer && !over {
-			t.Fatal("the finalizer is dropped before the record is complete")
-		}
-	}
-	if !complete.Spec.Complete || len(m.Finalizers) > 0 {
-		t.Errorf("the record is %q and the finalizers are %v, want it complete and none", needed(complete), m.Finalizers)
-	}
-
-	m.Finalizers = []string{v1alpha1.MaintenanceCompletionFinalizer}
-	w.records["one"].Spec.Complete = false
-	if d := maintenance.Decide(w.snapshot()); d.Maintenances[0].DropFinalizer || d.Nodes[0].DrainRecord == nil {
-		t.Errorf("decided %+v, want the record completed first", d)
-	}
-}
-
-// Who comes while the pods of the maintenance before are not ready yet takes its
-// record over, as soon as it needs one.
-func TestARecordIsTakenOver(t *testing.T) {
-	t.Parallel()
-	w, m, _ := rebooting(t)
-	w.take("one", "db")
-	m.Spec.Stage = v1alpha1.StageComplete
-	w.expectRecord("it is over", "one", "m 300s: pod-0001(db) lock db complete")
-	w.unneeded("one")
-	next := inPlace(w.maintenance("next", drain, nil, "one"), 60)
-	web := w.run("one", 1, 0)[0]
-	w.pass()
-	w.expectRecord("another pod has to leave first", "one", "m 300s: pod-0001(db) lock db complete")
-	w.remove(web.UID)
-	w.expectRecord("the next one needs it", "one", "next 60s: pod-0001(db) lock db")
-	w.pass()
-	if isTrue(next.Status.Conditions, v1alpha1.ConditionDrained) {
-		t.Error("the next one is Drained before somebody has looked at its locks")
-	}
-	w.unneeded("one")
-	w.take("one", "db")
-	w.pass()
-	if !isTrue(next.Status.Conditions, v1alpha1.ConditionDrained) {
-		t.Errorf("the next one is %+v, want it Drained", next.Status)
-	}
-}
-
 // What a maintenance has given up is nothing to the next one.
 func TestARecordThatHasGivenUpIsNotTakenOver(t *testing.T) {
 	t.Parallel()

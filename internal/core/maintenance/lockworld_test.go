@@ -90,15 +90,6 @@ func (w *world) observe(node string, change func(*v1alpha1.DrainRecordStatus)) {
 	w.records[node] = record
 }
 
-// unneeded is how a record is observed whose locks are not needed any more.
-func (w *world) unneeded(node string) {
-	w.observe(node, func(status *v1alpha1.DrainRecordStatus) {
-		for i := range status.Locks {
-			status.Locks[i].ConfirmedTime = nil
-		}
-	})
-}
-
 // take has the locks of budgets taken and confirmed, besides those that are.
 func (w *world) take(node string, budgets ...string) {
 	w.observe(node, func(status *v1alpha1.DrainRecordStatus) {

@@ -39,33 +39,6 @@ func blockersOf(d maintenance.Decision) string {
 	return strings.Join(all, ", ")
 }
 
-func TestRefusedEvacuationBlocksNoOtherPod(t *testing.T) {
-	w := newWorld(t, "one", "two")
-	m := w.maintenance("m", drain, nil, "one", "two")
-	pods := append(w.run("one", 2, 0, ofJob), w.run("two", 1, 0)...)
-	snapshot := w.refusing(quota, evacuationOf(pods[0].UID))
-
-	d := w.decide(snapshot)
-
-	if diff := cmp.Diff(names(pods[1:]), requestedBy(d)); diff != "" {
-		t.Errorf("requested (-want +got):\n%s", diff)
-	}
-	if d.RequeueAfter != 30*time.Second {
-		t.Errorf("the next try is in %s, want 30s", d.RequeueAfter)
-	}
-	if got := blockersOf(d); got != "one EvacuationRefused 1" || d.Blocked["one"][v1alpha1.BlockerEvacuationRefused] != 1 {
-		t.Errorf("blockers are %s, counted are %v", got, d.Blocked)
-	}
-	snapshot.Now = w.now.Add(30 * time.Second)
-	d = maintenance.Decide(snapshot)
-	if got := requestedBy(d); len(got) != 3 || blockersOf(d) != "one EvacuationRefused 1" {
-		t.Errorf("requested are %v, want the refused one again, and the blocker until it is forgotten: %s", got, blockersOf(d))
-	}
-	if len(m.Status.NodeStatuses) != 0 {
-		t.Error("the snapshot was changed")
-	}
-}
-
 // What there is to say about a pod is said with its own write, however often others
 // are refused before.
 func TestAPodIsWarnedOfWithItsEvacuationOnly(t *testing.T) {
@@ -110,31 +83,6 @@ func TestNodeThatCannotBeCordonedKeepsItsPods(t *testing.T) {
 	}
 	if got := blockersOf(d); got != "one CordonRefused 0" {
 		t.Errorf("blockers are %s", got)
-	}
-}
-
-func TestRefusedReturnKeepsTheFinalizer(t *testing.T) {
-	for want, write := range map[string]func(*world) maintenance.Write{
-		"one CordonRefused 0": func(*world) maintenance.Write { return maintenance.Write{Kind: maintenance.WriteCordon, Node: "one"} },
-		"one WithdrawalRefused 1": func(w *world) maintenance.Write {
-			return maintenance.Write{Kind: maintenance.WriteWithdrawal, Pod: w.pods["one"][0].UID}
-		},
-	} {
-		t.Run(want, func(t *testing.T) {
-			w := newWorld(t, "one")
-			m := w.maintenance("m", drain, nil, "one")
-			w.run("one", 1, 0)
-			w.pass()
-			m.Spec.Stage = complete
-			w.record(&maintenance.Decide(w.snapshot()).Maintenances[0])
-			d := w.decide(w.refusing("no", write(w)))
-			if got := blockersOf(d); got != want || d.Maintenances[0].DropFinalizer {
-				t.Errorf("blockers are %s, want %s, and the finalizer: dropped %t", got, want, d.Maintenances[0].DropFinalizer)
-			}
-			if len(d.Nodes) != 1 || (d.Nodes[0].Cordon == nil) == (len(d.Nodes[0].Withdraw) == 0) {
-				t.Errorf("want the other write only, got %+v", d.Nodes)
-			}
-		})
 	}
 }
 

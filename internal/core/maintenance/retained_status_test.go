@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
 )
@@ -20,41 +17,6 @@ func retainedLines(m *v1alpha1.NodeMaintenance) []string {
 		}
 	}
 	return all
-}
-
-func TestRetainedPodsAreListedWithTheirReason(t *testing.T) {
-	type with = []func(*corev1.Pod)
-	nothing := func(*world, *v1alpha1.NodeMaintenance) {}
-	for name, test := range map[string]struct {
-		prepare func(*world, *v1alpha1.NodeMaintenance)
-		with    with
-		want    string
-	}{
-		"a static pod without an agent":        {nothing, with{static}, "NoEvacuator Pod/default/pod-0001 1"},
-		"a DaemonSet pod without an evacuator": {nothing, with{ofDaemonSet}, "NoEvacuator DaemonSet/default/agent 1"},
-		"below drainDepth": {func(w *world, m *v1alpha1.NodeMaintenance) {
-			w.runners.DaemonSets, m.Spec.DrainDepth = true, v1alpha1.PodTypeDefault
-		}, with{ofDaemonSet}, "DrainDepth DaemonSet/default/agent 1"},
-		"label skip": {nothing, with{labelled(v1alpha1.DrainLabel, "skip")}, "DrainLabel Pod/default/pod-0001 1"},
-		"a rule": {func(w *world, _ *v1alpha1.NodeMaintenance) {
-			w.rules = append(w.rules, ruleFor("web", v1alpha1.DrainBehaviorSkip))
-		}, with{app("web")}, "DrainRule Pod/default/pod-0001 1"},
-		"in place": {func(_ *world, m *v1alpha1.NodeMaintenance) { inPlace(m, 300) }, with{stays}, "InPlace Pod/default/pod-0001 1"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, "one")
-			m := w.maintenance("m", drain, nil, "one")
-			test.prepare(w, m)
-			w.run("one", 1, 0, test.with...)
-			w.passAndTell("one")
-			if diff := cmp.Diff([]string{test.want}, retainedLines(m)); diff != "" {
-				t.Errorf("retained (-want +got):\n%s", diff)
-			}
-			if s := m.Status.NodeStatuses[0]; s.PodsRetained != 1 || len(s.Blockers) > 0 || !isTrue(m.Status.Conditions, v1alpha1.ConditionDrained) {
-				t.Errorf("a retained pod blocks: %+v", s)
-			}
-		})
-	}
 }
 
 // Pods of one owner are one entry, and a long status loses these entries first.

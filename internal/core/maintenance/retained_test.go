@@ -160,25 +160,6 @@ func TestALabelThatIsNotUnderstoodIsToldOnce(t *testing.T) {
 	}
 }
 
-func TestEvacuationsOfOthersAreJoined(t *testing.T) {
-	w := newWorld(t, "one")
-	m := w.maintenance("m", drain, nil, "one")
-	pods := w.run("one", 3, 0)
-	w.evacuate(pods[0]).Finalizers = []string{"evacuation.coordination.k8s.io/instigator_theirs.example.com"}
-	w.evacuate(pods[1]).DeletionTimestamp = metaTime(w.now)
-	w.evacuations[pods[1].UID].Finalizers = []string{"hold"}
-	d := maintenance.Decide(w.snapshot())
-	if got := requested(d.Nodes[0].Evacuate); len(got) != 2 || got[0] != pods[0] || got[1] != pods[2] {
-		t.Errorf("asked for %v, want the first and the third pod", got)
-	}
-	if s := d.Maintenances[0].Status.NodeStatuses[0]; s.PodsEvacuating != 2 || s.PodsPendingEvacuation != 1 {
-		t.Errorf("counts are %d+%d, want 1+2", s.PodsPendingEvacuation, s.PodsEvacuating)
-	}
-	if len(m.Status.NodeStatuses) > 0 {
-		t.Error("Decide has changed the object")
-	}
-}
-
 func TestTheEvacuationOfAPodThatHasFinishedIsWithdrawn(t *testing.T) {
 	w := newWorld(t, "one")
 	m := w.maintenance("m", drain, nil, "one")
@@ -190,38 +171,6 @@ func TestTheEvacuationOfAPodThatHasFinishedIsWithdrawn(t *testing.T) {
 	}
 	if !isTrue(m.Status.Conditions, v1alpha1.ConditionDrained) {
 		t.Errorf("status is %+v, want Drained", m.Status)
-	}
-}
-
-func TestANodeThatIsGoneLeavesItsMaintenance(t *testing.T) {
-	w := newWorld(t, "one", "two")
-	w.maintenance("m", drain, nil, "one", "two")
-	w.run("one", 1, 0)
-	w.run("two", 1, 0)
-	w.pass()
-	w.nodes = w.nodes[:1]
-	snapshot := w.snapshot()
-	snapshot.Pods["two"] = w.evacuated("two")
-	got := maintenance.Decide(snapshot).Nodes
-	if len(got) != 1 || got[0].Node.Name != "two" || len(got[0].Withdraw) != 1 || got[0].Cordon != nil || len(got[0].Conditions) > 0 {
-		t.Errorf("decided %+v, want the evacuation of the pod of node two withdrawn and nothing else", got)
-	}
-}
-
-func TestEvacuateInTheOrderOfThePlan(t *testing.T) {
-	w := newWorld(t, "one")
-	w.runners.DaemonSets = true
-	w.maintenance("m", drain, []v1alpha1.DrainPlanEntry{entryFor("db", "Default", 10)}, "one")
-	last := w.run("one", 1, 5, ofDaemonSet)
-	second := w.run("one", 1, 2000)
-	first := w.run("one", 1, 5, labelled("app", "db"))
-	// The target was further before.
-	w.maintenances[0].Status.NodeStatuses = []v1alpha1.NodeMaintenanceNodeStatus{{
-		NodeRef: v1alpha1.NodeReference{Name: "one"}, DrainTargets: []v1alpha1.DrainPlanEntry{entry("Default", 2147483647), entry("DaemonSet", 10)},
-	}}
-	got := requested(maintenance.Decide(w.snapshot()).Nodes[0].Evacuate)
-	if want := slices.Concat(first, second, last); !slices.Equal(got, want) {
-		t.Errorf("order is %v, want %v", names(got), names(want))
 	}
 }
 

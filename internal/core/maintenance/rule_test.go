@@ -2,7 +2,6 @@ package maintenance_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/drainrule"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
@@ -71,36 +69,6 @@ func (w *world) expectLines(what string, m *v1alpha1.NodeMaintenance, want ...st
 	if diff := cmp.Diff(want, lines(m)); diff != "" {
 		w.t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
-}
-
-func TestPodsLeaveInTheirOrder(t *testing.T) {
-	w := newWorld(t, "one", "two")
-	w.rules = []*v1alpha1.MachineDrainRule{orderOf("cache", -5), orderOf("portworx", 100), orderOf("logs", 200)}
-	m := w.maintenance("m", drain, nil, "one", "two")
-	logs, storage := w.run("one", 1, 0, app("logs")), w.run("one", 2, 0, app("portworx"))
-	web, cache := w.run("one", 2, 0, app("web")), w.run("one", 1, 0, app("cache"))
-	other := w.run("two", 1, 0, app("portworx"))
-
-	w.expectAsked("each node has its own lowest order", cache, other)
-	w.expectLines("the rest waits", m,
-		"one 5+1 Evacuating. Pods of order 0 and later wait until those of order -5 are gone. [Default 1000000000]",
-		"two 0+1 Evacuating [Default 1000000000]")
-	cache[0].DeletionTimestamp = metaTime(w.now)
-	w.expectAsked("a terminating pod holds its order")
-	w.remove(cache[0].UID)
-	w.expectAsked("the default is order 0", web)
-	w.remove(web[0].UID)
-	w.expectAsked("all of an order have to go")
-	w.remove(web[1].UID)
-	w.expectAsked("the next wave begins at once", storage)
-	w.expectLines("the last order is left", m,
-		"one 1+2 Evacuating. Pods of order 200 and later wait until those of order 100 are gone. [Default 1000000000]",
-		"two 0+1 Evacuating [Default 1000000000]")
-	w.remove(storage[0].UID)
-	w.remove(storage[1].UID)
-	w.expectAsked("the last wave", logs)
-	w.expectLines("nobody waits for others", m,
-		"one 0+1 Evacuating [Default 1000000000]", "two 0+1 Evacuating [Default 1000000000]")
 }
 
 func TestEvacuationsAreNotTakenBackForAnOrder(t *testing.T) {
@@ -195,45 +163,5 @@ func TestABrokenRuleHoldsUpOnlyItsPods(t *testing.T) {
 	w.rules = nil
 	if left := asked(w.pass()); len(left) != 3 || !slices.Contains(left, storage[0].Name) {
 		t.Errorf("without the rule %v are asked to leave, want all three", left)
-	}
-}
-
-func TestRulesThatWereNotReadHoldUpPodsWithoutLabel(t *testing.T) {
-	w := newWorld(t, "one", "two")
-	m := w.maintenance("m", drain, nil, "one", "two")
-	w.run("one", 1, 0)
-	w.run("two", 1, 0, labelled(v1alpha1.DrainLabel, "skip"))
-	snapshot := w.snapshot()
-	snapshot.Rules = drainrule.Unread("ebbtide-system", "the server is busy")
-	decision := maintenance.Decide(snapshot)
-	if got := asked(decision); len(got) > 0 {
-		t.Errorf("asked %v to leave, want nobody", got)
-	}
-	for _, node := range decision.Nodes {
-		if node.Cordon == nil {
-			t.Errorf("node %s is not cordoned, want it to be: that is no matter of rules", node.Node.Name)
-		}
-	}
-	statuses := linesOf(decision.Maintenances[0].Status)
-	if want := []string{"one 1+0 Waiting for blocked pods [Default 1000000000]", "two 0+0 Drained. [Default 1000000000]"}; !slices.Equal(statuses, want) {
-		t.Errorf("statuses are %q, want %q", statuses, want)
-	}
-	blocker := decision.Maintenances[0].Status.NodeStatuses[0].Blockers[0]
-	if blocker.Type != v1alpha1.BlockerDrainRuleUnclear || !strings.Contains(blocker.Message, "could not be read: the server is busy") {
-		t.Errorf("blocker is %+v, want one that says why", blocker)
-	}
-	if len(m.Status.NodeStatuses) > 0 {
-		t.Error("Decide has changed the object")
-	}
-}
-
-func TestPodsOfAWaitCompletedRuleAreABlocker(t *testing.T) {
-	w := newWorld(t, "one")
-	w.rules = []*v1alpha1.MachineDrainRule{ruleFor("batch", v1alpha1.DrainBehaviorWaitCompleted)}
-	m := w.maintenance("m", drain, nil, "one")
-	w.run("one", 1, 0, app("batch"), ofJob)
-	w.pass()
-	if b := m.Status.NodeStatuses[0].Blockers; len(b) != 1 || b[0].Type != v1alpha1.BlockerWaitingForCompletion || b[0].Object.Kind != "Job" {
-		t.Errorf("blockers are %+v, want the Job", b)
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
-	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
 const (
@@ -86,39 +85,6 @@ func TestStagesAndFinalizer(t *testing.T) {
 	}
 }
 
-func TestFinalizerStaysAsLongAsThereIsWork(t *testing.T) {
-	w := newWorld(t, "one")
-	m := w.maintenance("m", drain, nil, "one")
-	pods := w.run("one", 2, 0)
-	w.pass()
-	if len(w.evacuations) != 2 || !w.find("one").Spec.Unschedulable {
-		t.Fatalf("the drain has not begun: %d evacuations", len(w.evacuations))
-	}
-
-	m.DeletionTimestamp = &metav1.Time{Time: w.now}
-	decision := w.pass()
-	if decision.Maintenances[0].DropFinalizer {
-		t.Error("the finalizer is dropped before the work is done")
-	}
-	one := decision.Nodes[0]
-	if diff := cmp.Diff(&cordon.Change{}, one.Cordon); diff != "" {
-		t.Errorf("cordon (-want +got):\n%s", diff)
-	}
-	if len(one.Withdraw) != 2 || one.Withdraw[0].Spec.PodRef.Name != pods[0].Name {
-		t.Errorf("withdrawn are %v, want both in order", one.Withdraw)
-	}
-	if diff := cmp.Diff([]string{"Node/one NodeRestored"}, reasons(one.Events)); diff != "" {
-		t.Errorf("events (-want +got):\n%s", diff)
-	}
-
-	if d := w.pass().Maintenances[0]; !d.DropFinalizer {
-		t.Error("the finalizer stays although nothing is left to do")
-	}
-	if again := w.pass(); len(again.Nodes) > 0 || again.Maintenances[0].Record {
-		t.Errorf("a finished maintenance does something: %+v", again)
-	}
-}
-
 func TestEvacuationsOfUnknownPodsHoldTheFinalizer(t *testing.T) {
 	w := newWorld(t, "one")
 	m := w.maintenance("m", complete, nil, "one")
@@ -154,29 +120,5 @@ func TestForbiddenCancellation(t *testing.T) {
 	}
 	if !again.Maintenances[0].DropFinalizer {
 		t.Error("what may not be withdrawn holds the finalizer")
-	}
-}
-
-func TestNodeLeavesTheMaintenance(t *testing.T) {
-	w := newWorld(t, "one", "two")
-	m := w.maintenance("m", drain, nil, "one", "two")
-	w.run("one", 1, 0)
-	w.run("two", 1, 0)
-	w.pass()
-
-	m.Spec.NodeSelector = named("two")
-	first := w.pass()
-	if d := first.Nodes[0]; d.Node.Name != "one" || len(d.Withdraw) != 1 || d.Cordon != nil {
-		t.Errorf("first the evacuations are withdrawn, got %+v", d)
-	}
-	second := w.pass()
-	if d := second.Nodes[0]; d.Node.Name != "one" || d.Cordon == nil || d.Cordon.Unschedulable || d.Cordon.Ledger != "" {
-		t.Errorf("then the node is restored, got %+v", d)
-	}
-	if !w.find("two").Spec.Unschedulable || len(w.evacuations) != 1 {
-		t.Error("the node that stays has lost its maintenance")
-	}
-	if again := w.pass(); len(again.Nodes) > 0 {
-		t.Errorf("it does not end: %+v", again.Nodes)
 	}
 }
