@@ -48,20 +48,6 @@ func TestADrainElsewhereIsShownOnItsMachine(t *testing.T) {
 	}
 }
 
-// A NodeMaintenance shows itself, so that a drain by it costs no write; what a Machine shows of
-// a drain by a kubeconfig is kept up to date.
-func TestADrainByAMaintenanceIsNotShownOnItsMachine(t *testing.T) {
-	t.Parallel()
-	s := begun(t, world(t), 5)
-	if c := bridge.Decide(s).Condition; c != nil {
-		t.Errorf("%+v", c)
-	}
-	s.Machine.Drained = &metav1.Condition{Type: v1alpha1.ConditionBridgeDrained, Status: metav1.ConditionFalse, Reason: v1alpha1.EventBridgeBlocked}
-	if c := bridge.Decide(s).Condition; c == nil || c.Reason != v1alpha1.EventBridgeDraining {
-		t.Errorf("%+v", c)
-	}
-}
-
 // Before there is a NodeMaintenance, or while it is paused, only the Machine can say what is
 // waited for.
 func TestAMachineShowsWhatItWaitsFor(t *testing.T) {

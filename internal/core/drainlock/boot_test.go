@@ -175,17 +175,6 @@ func TestWhatIsSeenTogetherWithTheBootMayBeFromBefore(t *testing.T) {
 	})
 }
 
-// TestContainersFromBeforeTheRebootDoNotCount: one that was started anew while the node
-// waited for its reboot is from before as well.
-func TestContainersFromBeforeTheRebootDoNotCount(t *testing.T) {
-	t.Parallel()
-	l := newLife(t)
-	l.keeps(5, allHeld, runs("db-0", "b"))
-	l.keeps(10, allHeld, boots("boot-2"))
-	l.frees(11, "web", releasing, over, runs("web-0", "c"))
-	l.frees(12, "db", releasing, runs("db-0", "c"))
-}
-
 // TestWithoutARebootReadinessCountsLater: a reboot that has begun is over by then, or a
 // person says that there was none.
 func TestWithoutARebootReadinessCountsLater(t *testing.T) {
@@ -284,26 +273,6 @@ func TestHowOftenANodeRebootsIsForTheMaintenanceToSay(t *testing.T) {
 		l.keeps(29, allHeld, boots("boot-2"))
 		l.frees(30, "web db", returned, runs("db-0", "c"), runs("web-0", "c"))
 	})
-}
-
-func TestAContainerThatStartedBeforeTheRebootIsNoReboot(t *testing.T) {
-	t.Parallel()
-	l := newLife(t)
-	l.keeps(5, allHeld, runs("db-0", "b"), runs("web-0", "b"))
-	l.keeps(10, releasing, over)
-}
-
-func TestAPodWithoutBudgetHoldsNoLock(t *testing.T) {
-	t.Parallel()
-	l := newLife(t, func(s *drainlock.Snapshot) {
-		plain := s.Pods[0].DeepCopy()
-		plain.Name, plain.UID = "plain", "plain"
-		setReady(plain, false)
-		s.Pods = append(s.Pods, plain)
-		s.Record.Spec.Pods = append(s.Record.Spec.Pods, v1alpha1.StayingPod{Namespace: "shop", Name: "plain", UID: "plain"})
-	})
-	l.keeps(9, allHeld, boots("boot-2"))
-	l.frees(10, "web db", returned, runs("db-0", "b"), runs("web-0", "b"))
 }
 
 // TestWhenTheMaintenanceWasOver is written down once, and not believed of the future.

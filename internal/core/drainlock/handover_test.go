@@ -7,42 +7,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/drainlock"
 )
 
-func TestEachMaintenanceHasItsOwnReboots(t *testing.T) {
-	t.Parallel()
-	t.Run("a node that was back locks again", func(t *testing.T) {
-		t.Parallel()
-		l := newLife(t)
-		l.keeps(9, allHeld, boots("boot-2"))
-		l.frees(10, "web db", returned, runs("db-0", "b"), runs("web-0", "b"))
-		l.keeps(20, toBeLocked, disk)
-		if drainlock.Held(l.s.Record) {
-			t.Error("the locks of an earlier maintenance count")
-		}
-	})
-	t.Run("the reboot under way is that of the one before", func(t *testing.T) {
-		t.Parallel()
-		l := newLife(t)
-		l.keeps(10, allHeld, lost, unready("db-0"))
-		l.keeps(11, allHeld, disk)
-		l.keeps(20, allHeld, boots("boot-2"))
-		l.keeps(21, allHeld, runs("db-0", "b"))
-		l.keeps(22, allHeld, runs("web-0", "b"))
-		l.keeps(30, allHeld, boots("boot-3"))
-		l.frees(31, "web db", returned, runs("db-0", "c"), runs("web-0", "c"))
-	})
-}
-
-// TestARebootUnderWayIsFollowedToItsEnd: another maintenance took over, and is over
-// as well when the node is back.
-func TestARebootUnderWayIsFollowedToItsEnd(t *testing.T) {
-	t.Parallel()
-	l := newLife(t)
-	l.keeps(10, allHeld, lost, unready("db-0"), unready("web-0"))
-	l.keeps(11, allHeld, disk)
-	l.keeps(20, releasing, over, boots("boot-2"))
-	l.frees(21, "web db", releasing, runs("db-0", "b"), runs("web-0", "b"))
-}
-
 func TestWhatDoesNotCountAsAPromise(t *testing.T) {
 	t.Parallel()
 	for name, seen := range map[string][]change{
@@ -99,26 +63,6 @@ func newlyNeeded(s *drainlock.Snapshot) {
 	s.Record = s.Record.DeepCopy()
 	s.Record.Spec.Budgets = append([]v1alpha1.BudgetReference{named("api")}, s.Record.Spec.Budgets...)
 	s.Record.Spec.Pods[0].BudgetUIDs = append(s.Record.Spec.Pods[0].BudgetUIDs, "api")
-}
-
-// TestAnEarlierMaintenanceIsBackForItselfOnly: the later one waits for a lock.
-func TestAnEarlierMaintenanceIsBackForItselfOnly(t *testing.T) {
-	t.Parallel()
-	l := newLife(t)
-	for _, c := range []change{disk, newlyNeeded} {
-		c(&l.s)
-	}
-	for second, shows := range []change{boots("boot-2"), runs("db-0", "b"), runs("web-0", "b")} {
-		shows(&l.s)
-		after(float64(10 + second))(&l.s)
-		if d := drainlock.Decide(l.s); d.Status != nil {
-			l.s.Record = l.s.Record.DeepCopy()
-			l.s.Record.Status = *d.Status
-		}
-	}
-	if boots := l.s.Record.Status.Boots; boots.ReturnedTime != nil || boots.RebootCount != 1 {
-		t.Errorf("it is %+v", boots)
-	}
 }
 
 // TestLocksThatWereHadAnewArePromisedAnew, though not all pods are ready.

@@ -55,21 +55,6 @@ func TestACallOfTheEvictionAPIIsAdmitted(t *testing.T) {
 	}
 }
 
-// The API server refuses it in its own words.
-func TestACallForAnotherPodOfTheNameIsAdmitted(t *testing.T) {
-	for name, only := range map[string]evacuation.PodVersion{
-		"another UID":     {UID: "another"},
-		"another version": {UID: webPod().UID, ResourceVersion: "another"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := evacuation.Admit(evacuation.Call{Snapshot: of(webPod(), noEvacuation), Only: only})
-			if diff := cmp.Diff(evacuation.Verdict{Admitted: true}, got); diff != "" {
-				t.Errorf("verdict (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 // Drainers call by name, and stop when the pod is not found.
 func TestACallerWhosePodHasGoneIsDone(t *testing.T) {
 	pod := webPod()

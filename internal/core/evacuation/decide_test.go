@@ -281,14 +281,6 @@ func TestWhatIsNotEvicted(t *testing.T) {
 	})
 }
 
-func TestAnUnevictablePodIsReportedOnce(t *testing.T) {
-	s := of(ownedBy("DaemonSet", barePod()), active(v1alpha1.DaemonSetEvacuatorClass, at(0)), completed)
-	s.Evacuation.Status = *evacuation.Decide(s).Status
-	if again := evacuation.Decide(s); again.Status != nil {
-		t.Errorf("the status is written again: %+v", again.Status)
-	}
-}
-
 func TestTurns(t *testing.T) {
 	const turn = 1800 * time.Second
 	check(t, map[string]story{

@@ -72,23 +72,3 @@ func TestARequestOfTheEvictionAPIIsWithdrawn(t *testing.T) {
 		},
 	})
 }
-
-func TestAWithdrawnRequestLeavesTheRestToOthers(t *testing.T) {
-	turn := active("mover.example.com", at(0))
-	for name, tc := range map[string]struct {
-		snapshot evacuation.Snapshot
-		want     evacuation.State
-	}{
-		"nobody asks":             {of(webPod(), turn, called(-time.Hour)), evacuation.StateCancelled},
-		"a maintenance asks":      {of(webPod(), turn, called(-time.Hour), finalizers(ours, caller)), evacuation.StateEvacuating},
-		"it may not be cancelled": {of(webPod(), turn, called(-time.Hour), forbidden), evacuation.StateForbidden},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := tc.snapshot
-			s.Evacuation.Finalizers = without(s.Evacuation.Finalizers, evacuation.Decide(s).DropFinalizers)
-			if got := evacuation.Decide(s).State; got != tc.want {
-				t.Errorf("the evacuation is then %s, want %s", got, tc.want)
-			}
-		})
-	}
-}

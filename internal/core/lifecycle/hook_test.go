@@ -7,8 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/lifecycle"
@@ -82,31 +80,6 @@ var hookStories = map[string]story{
 	}, "WaitingForInfrastructureDeletion", "", ""},
 	"the hook of a KubeadmControlPlane is remembered before anything is done, also long before the deletion": {newborn, func(s *lifecycle.Snapshot) { annotate(s, v1alpha1.ControlPlaneHookAnnotation) }, "WaitingForBootstrap, record", "", ""},
 	"the hook of a KubeadmControlPlane is remembered when it is first seen in the deletion":                  {deleted, func(s *lifecycle.Snapshot) { annotate(s, v1alpha1.ControlPlaneHookAnnotation) }, "Recording, record", "", ""},
-}
-
-// TestForeignConditions: "hook implementing controllers are encouraged to add a
-// condition to Machines", and those stay exactly as they are.
-func TestForeignConditions(t *testing.T) {
-	t.Parallel()
-	foreign := []metav1.Condition{
-		{Type: "PreDrainMigrateImportantAppSucceeded", Status: metav1.ConditionFalse, Reason: "Broken", Message: "no target\n", LastTransitionTime: *at(-77), ObservedGeneration: 3},
-		{Type: "HealthCheckSucceeded", Status: metav1.ConditionUnknown, Reason: "Who", LastTransitionTime: *at(-5)},
-	}
-	for name, of := range map[string]func() lifecycle.Snapshot{
-		"newborn": newborn, "running": running, "deleted": deleted, "draining": draining, "leaving": leaving,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := of()
-			s.Machine.Status.Conditions = append(s.Machine.Status.Conditions, foreign...)
-			d := lifecycle.Decide(s)
-			for _, want := range foreign {
-				if diff := cmp.Diff(&want, meta.FindStatusCondition(d.Status.Conditions, want.Type)); diff != "" {
-					t.Errorf("condition (-want +got):\n%s", diff)
-				}
-			}
-		})
-	}
 }
 
 // TestTransitionTime: it changes with the status of a condition, and with nothing else.

@@ -15,12 +15,9 @@ import (
 )
 
 const (
-	drainedCondition  = v1alpha1.ConditionMachineDrained
 	drainingCondition = v1alpha1.ConditionDrainingSucceeded
 	volumesCondition  = v1alpha1.ConditionVolumeDetachSucceeded
 	deletingCondition = v1alpha1.ConditionDeleting
-	infraCondition    = v1alpha1.ConditionInfrastructureReady
-	nodeCondition     = v1alpha1.ConditionNodeReady
 )
 
 // TestProcess holds the decision to every sentence of the ten phases of the

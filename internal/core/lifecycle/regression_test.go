@@ -1,7 +1,6 @@
 package lifecycle_test
 
 import (
-	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -156,22 +155,6 @@ func TestRegressionNodeDeletionClock(t *testing.T) {
 		}, "DeletingNode, delete node, look again in 1s", "", ""},
 		"not before the step begins": {leaving, func(s *lifecycle.Snapshot) { s.Now, s.Machine.Status.Deletion.NodeDeletionStartTime = after(7200), nil }, "DeletingNode, record", "", ""},
 	})
-}
-
-// TestRegressionDaemonSetLookupFails: pods that may be a DaemonSet's are neither
-// evicted nor left out, and say why.
-func TestRegressionDaemonSetLookupFails(t *testing.T) {
-	t.Parallel()
-	s := draining()
-	untreatable(&s)
-	s.Drain.Pods = append(s.Drain.Pods, pod("a"))
-	d := lifecycle.Decide(s)
-	if got := does(d); got != "DrainingNode, evict app/a" {
-		t.Errorf("got %s", got)
-	}
-	if !slices.Contains(reasons(d), "DrainError") {
-		t.Errorf("events %v", reasons(d))
-	}
 }
 
 // TestLeftVolumes: "A drain timeout that has passed also ends the volume wait for

@@ -178,25 +178,6 @@ func TestAChangeOfMind(t *testing.T) {
 	}
 }
 
-// TestSomebodyTakesTheMarkAway: the label comes back and the hand-over stays; with the
-// annotation it begins anew, which is the safe side.
-func TestSomebodyTakesTheMarkAway(t *testing.T) {
-	t.Parallel()
-	w, m := handsOver(t, v1alpha1.CompleteWhen{NewBoot: true})
-	record := m.Annotations[v1alpha1.HandedOverAnnotation]
-	delete(w.find("node-7").Labels, v1alpha1.HandedOverLabel)
-	w.later(time.Second)
-	if w.mark("node-7") != "true by m" || m.Annotations[v1alpha1.HandedOverAnnotation] != record {
-		t.Errorf("without the label: %q, %s", w.mark("node-7"), m.Annotations[v1alpha1.HandedOverAnnotation])
-	}
-	w.reports("node-7", "boot-2", "v1.36.4", w.now)
-	delete(w.find("node-7").Annotations, v1alpha1.HandedOverByAnnotation)
-	w.later(time.Second)
-	if got := whether(m); w.mark("node-7") != "true by m" || got != "False WaitingForBoot" {
-		t.Errorf("without the annotation: %q, %s", w.mark("node-7"), got)
-	}
-}
-
 // halfHandedOver is a node that is drained and of which the record was written; the manager
 // was killed before the mark.
 func halfHandedOver(t *testing.T) (*world, *v1alpha1.NodeMaintenance) {

@@ -1,46 +1,10 @@
 package maintenance_test
 
 import (
-	"fmt"
 	"testing"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
-
-// expectLocks runs a pass and compares the state of node one, Drained, Blocked, and whether the node
-// announces that it is drained.
-func (w *world) expectLocks(what string, m *v1alpha1.NodeMaintenance, want string) {
-	w.t.Helper()
-	w.pass()
-	got := fmt.Sprintf("%s, %s, %s, %t", m.Status.NodeStatuses[0].State, conditionOf(m, v1alpha1.ConditionDrained), conditionOf(m, v1alpha1.ConditionBlocked),
-		nodeCondition(w.find("one"), v1alpha1.NodeDrained).Status == corev1.ConditionTrue)
-	if got != want {
-		w.t.Errorf("%s: it is %s, want %s", what, got, want)
-	}
-}
-
-func TestInPlaceAndOrdinaryOnOneNode(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "one")
-	w.runners.DaemonSets = true
-	m := inPlace(w.maintenance("m", drain, nil, "one"), 300)
-	m.Spec.DrainDepth = v1alpha1.PodTypeDefault
-	n := w.maintenance("n", drain, nil, "one")
-	w.budget("agent")
-	w.run("one", 1, 0, stays, label("app", "agent"), ofDaemonSet)
-	w.run("one", 1, 0, stays, label("app", "db"))
-	w.pass()
-	w.expectLocks("the ordinary one removes both, and one is under a budget", m, "WaitingForLocks, False Draining, False NotBlocked, false")
-	n.Spec.DrainDepth = v1alpha1.PodTypeDefault
-	w.expectLocks("now it leaves the one of the DaemonSet", m, "WaitingForLocks, False Draining, False NotBlocked, false")
-	w.remove("uid-0002")
-	w.expectRecord("only pods that stay are left", "one", "m 300s: pod-0001(agent) lock agent")
-	w.expectLocks("the ordinary one needs no lock", n, "Drained, True Drained, False NotBlocked, false")
-	w.take("one", "agent")
-	w.expectLocks("it is locked", m, "Drained, True Drained, False NotBlocked, true")
-}
 
 // Nobody is told of locks where what holds the site is not understood.
 func TestAFrozenSiteWritesNoRecord(t *testing.T) {

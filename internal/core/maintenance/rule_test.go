@@ -88,54 +88,6 @@ func TestEvacuationsAreNotTakenBackForAnOrder(t *testing.T) {
 	w.expectLines("nobody waits who leaves already", m, "one 0+2 Evacuating [Default 1000000000]")
 }
 
-func TestWhatRulesMakeOfPods(t *testing.T) {
-	type with = []func(*corev1.Pod)
-	skip, complete := newRule("rule", v1alpha1.DrainBehaviorSkip), newRule("rule", v1alpha1.DrainBehaviorWaitCompleted)
-	machinesOnly, others := newRule("rule", v1alpha1.DrainBehaviorSkip), newRule("rule", v1alpha1.DrainBehaviorSkip)
-	machinesOnly.Spec.Nodes = nil
-	others.Spec.Nodes[0].Selector.MatchLabels = map[string]string{"name": "two"}
-	for name, test := range map[string]struct {
-		rule *v1alpha1.MachineDrainRule
-		with with
-		// want is pending/evacuating/retained after two passes.
-		want [3]int32
-	}{
-		"skipped":                             {skip, with{}, [3]int32{0, 0, 1}},
-		"skipped and terminating":             {skip, with{terminating}, [3]int32{0, 0, 1}},
-		"waited for":                          {complete, with{}, [3]int32{1, 0, 0}},
-		"waited for, and it has finished":     {complete, with{phase(corev1.PodSucceeded)}, [3]int32{}},
-		"waited for, and it has failed":       {complete, with{phase(corev1.PodFailed)}, [3]int32{}},
-		"skipped, and its label waits":        {skip, with{labelled(v1alpha1.DrainLabel, "wait-completed")}, [3]int32{1, 0, 0}},
-		"waited for, and its label skips":     {complete, with{labelled(v1alpha1.DrainLabel, "skip")}, [3]int32{0, 0, 1}},
-		"skipped, and its label is ignored":   {skip, with{labelled(v1alpha1.DrainLabel, "later")}, [3]int32{0, 0, 1}},
-		"a DaemonSet's that is skipped":       {skip, with{ofDaemonSet}, [3]int32{0, 0, 1}},
-		"a DaemonSet's with an order":         {orderOf("agent", 7), with{app("agent"), ofDaemonSet}, [3]int32{0, 1, 0}},
-		"a static one that is waited for":     {complete, with{static}, [3]int32{1, 0, 0}},
-		"on a node that the rule is not for":  {others, with{}, [3]int32{0, 1, 0}},
-		"under a rule for Machines":           {machinesOnly, with{}, [3]int32{0, 1, 0}},
-		"another application than the rule's": {ruleFor("db", v1alpha1.DrainBehaviorSkip), with{app("web")}, [3]int32{0, 1, 0}},
-		"under a rule that is broken":         {broken("web"), with{app("web")}, [3]int32{1, 0, 0}},
-		"not under a rule that is broken":     {broken("web"), with{app("db")}, [3]int32{0, 1, 0}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, "one")
-			w.runners = maintenance.Runners{DaemonSets: true, Agents: map[string]maintenance.Agent{"one": {}}}
-			w.rules = []*v1alpha1.MachineDrainRule{test.rule}
-			m := w.maintenance("m", drain, nil, "one")
-			w.run("one", 1, 0, test.with...)
-			w.pass()
-			w.pass()
-			s := m.Status.NodeStatuses[0]
-			if diff := cmp.Diff(test.want, [3]int32{s.PodsPendingEvacuation, s.PodsEvacuating, s.PodsRetained}); diff != "" {
-				t.Errorf("pending, evacuating, retained (-want +got):\n%s", diff)
-			}
-			if left := test.want[0]+test.want[1] > 0; isTrue(m.Status.Conditions, v1alpha1.ConditionDrained) == left {
-				t.Errorf("Drained is %v with %d pods left", !left, test.want[0]+test.want[1])
-			}
-		})
-	}
-}
-
 func TestABrokenRuleHoldsUpOnlyItsPods(t *testing.T) {
 	w := newWorld(t, "one", "two")
 	m := w.maintenance("m", drain, nil, "one")

@@ -175,13 +175,3 @@ func reappears(t *testing.T, s *nodeagent.Snapshot, i int) {
 		}
 	}
 }
-
-func TestAPartThatCannotComeBackIsNotWaitedFor(t *testing.T) {
-	s := controlStory(t)
-	putAside(t, s, 4, v1alpha1.StaticPodHeld)
-	s.Node = aNode("")
-	s.Failures = map[string]string{"etcd.yaml": "no space left on device"}
-	if d := nodeagent.Decide(*s); strings.Join(moves(d), ", ") != back2("etcd")+", "+back2("kube-apiserver") {
-		t.Errorf("%v; want etcd tried again, and the API server", moves(d))
-	}
-}

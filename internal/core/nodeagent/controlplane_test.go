@@ -208,31 +208,6 @@ func TestAPartOfTheControlPlaneStays(t *testing.T) {
 	}
 }
 
-// An agent that has just begun knows of no other API server yet. A drain that waits for the
-// pod goes on to wait.
-func TestAnAgentThatBeginsTellsNoNews(t *testing.T) {
-	for name, change := range map[string]func(*nodeagent.Snapshot){
-		"nothing is read":     func(s *nodeagent.Snapshot) { s.ControlPlane.Known = false },
-		"no Lease was proved": func(s *nodeagent.Snapshot) { s.ControlPlane.Servers[1].Seen = time.Time{} },
-	} {
-		s := controlStory(t)
-		s.Agent = &v1alpha1.NodeAgent{Status: nodeagent.Decide(*s).Status}
-		change(s)
-		d := nodeagent.Decide(*s)
-		if pod := part(d, "kube-scheduler"); pod.State != v1alpha1.StaticPodRunning || pod.Reason != v1alpha1.StaticPodUnreadable || len(d.Moves) > 0 {
-			t.Errorf("%s: it is %s (%s), moves %v", name, pod.State, pod.Reason, moves(d))
-		}
-		s.ControlPlane.Etcd = nil
-		if pod := part(nodeagent.Decide(*s), "etcd"); s.ControlPlane.Known && pod.State != v1alpha1.StaticPodUnmanageable {
-			t.Errorf("%s, with no members of etcd: it is %s", name, pod.State)
-		}
-		s.ControlPlane.Host = false
-		if pod := part(nodeagent.Decide(*s), "kube-scheduler"); pod.State != v1alpha1.StaticPodUnmanageable {
-			t.Errorf("%s, in a pod: it is %s", name, pod.State)
-		}
-	}
-}
-
 // It is told in time that the other API server has gone silent.
 func TestItIsLookedAtAgainWhenALeaseGetsOld(t *testing.T) {
 	s := controlStory(t)

@@ -147,19 +147,6 @@ func TestFoldersAndJournalsThatDiffer(t *testing.T) {
 	}
 }
 
-func TestAManifestWhosePodNobodySeesIsNamed(t *testing.T) {
-	s := story(t)
-	s.Pods = nil
-	d := check(t, s, outcome{
-		state: v1alpha1.StaticPodUnmanageable, reason: v1alpha1.StaticPodNoMirror,
-	})
-	if c := d.Status.Conditions[0]; c.Reason != v1alpha1.StaticPodNoMirror || c.Status != metav1.ConditionFalse {
-		t.Errorf("condition is %+v, want it to say so", c)
-	}
-	s.Folder.Files[0].Changed = now.Add(-59 * time.Second)
-	check(t, s, outcome{})
-}
-
 // Somebody deletes the mirror pod by force: the kubelet takes up to a minute and a half to
 // make another one, and meanwhile the pod runs.
 func TestAPodWhoseMirrorIsDeletedIsNotGone(t *testing.T) {

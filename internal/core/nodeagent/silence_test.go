@@ -126,54 +126,6 @@ func TestSilenceIsWrittenDownWhileSomethingIsAway(t *testing.T) {
 	}
 }
 
-// That it is back is written down before, and told when somebody answers, also by an agent
-// that was killed behind the rename.
-func TestWhatComesBackUnaskedIsToldOf(t *testing.T) {
-	s := silent(t)
-	d := nodeagent.Decide(*s)
-	for _, e := range d.Journal.Manifests {
-		if e.Unanswered != e.ControlPlane || e.ControlPlane == (e.File == "proxy.yaml") {
-			t.Errorf("written down before of %s: %+v", e.File, e)
-		}
-	}
-	s.Journal = *d.Journal
-	for i, component := range programs {
-		s.Folder.Files[i] = file(t, component+".yaml", partText(component), component)
-	}
-	// The API server that is back answers a new agent.
-	s.Live, s.ControlPlane.Signs = true, nodeagent.Signs{Uptime: time.Hour, Began: time.Hour - 3*time.Second, Answered: time.Hour - time.Second}
-	s.ControlPlane.Servers = s.ControlPlane.Servers[:1]
-	d = nodeagent.Decide(*s)
-	if told := reasons(t, d); len(told) != 4 || told[0] != v1alpha1.EventStaticPodRestored {
-		t.Errorf("it tells %s, want 4 of %s", told, v1alpha1.EventStaticPodRestored)
-	}
-	if len(d.Moves) > 0 {
-		t.Errorf("and moves %v, while its own API server is all there is", moves(d))
-	}
-	are(t, d, v1alpha1.StaticPodRestoring)
-	for _, component := range programs {
-		s.Pods = append(s.Pods, partMirror(component, "node-7"))
-	}
-	s.Journal = *d.Journal
-	d = nodeagent.Decide(*s)
-	if words := reasons(t, d); len(words) > 0 || len(d.Moves) > 0 {
-		t.Errorf("once more it tells %v, moves %v", words, moves(d))
-	}
-	are(t, d, v1alpha1.StaticPodUnmanageable)
-	if d.Journal == nil || len(d.Journal.Manifests) != 1 {
-		t.Errorf("the journal becomes %+v, want the proxy alone", d.Journal)
-	}
-}
-
-func are(t *testing.T, d nodeagent.Decision, state v1alpha1.StaticPodState) {
-	t.Helper()
-	for _, component := range programs {
-		if pod := part(d, component); pod.State != state {
-			t.Errorf("%s is %s: %s", component, pod.State, pod.Message)
-		}
-	}
-}
-
 // Its mirror pod may be there before anybody knows that the API answers: it is told of then.
 func TestWhatIsUntoldStaysWrittenDown(t *testing.T) {
 	s := silent(t)
@@ -262,15 +214,6 @@ func TestALostJournalKnowsTheControlPlane(t *testing.T) {
 		if e.ControlPlane == (e.File == "proxy.yaml") {
 			t.Errorf("%s is part of the control plane: %t", e.File, e.ControlPlane)
 		}
-	}
-}
-
-// Others do not wait for the control plane.
-func TestOthersComeBackAtOnce(t *testing.T) {
-	s := silent(t)
-	s.Live, s.Node, s.ControlPlane.Signs.Answered = true, aNode(""), s.ControlPlane.Signs.Uptime
-	if got := strings.Join(moves(nodeagent.Decide(*s)), ", "); got != back2("etcd")+", "+back {
-		t.Errorf("moves %s", got)
 	}
 }
 

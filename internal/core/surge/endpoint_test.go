@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"ebbtide.dev/ebbtide/internal/core/surge"
 )
@@ -72,17 +71,6 @@ func TestANewcomerServesWhenServicesLeadToIt(t *testing.T) {
 				t.Errorf("decision (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-// Two pods have just begun to serve when their node is drained. That Services have led to
-// the first for a moment only makes the second no less needed.
-func TestPodsThatHaveJustBegunToServeAreKept(t *testing.T) {
-	t.Parallel()
-	s := web(2).evacuated(0).evacuated(1).detached(0, 0).with(silent).with(led("web", 300*time.Millisecond, 0, 1))
-	s.Deployment.Spec.Strategy.RollingUpdate.MaxSurge = new(intstr.FromInt32(2))
-	if lines := strings.Join(summary(t, surge.Decide(s.Snapshot)), "\n"); !strings.Contains(lines, record(1, 2)) {
-		t.Errorf("decision\n%s\nwant web-1 detached with a need of 2", lines)
 	}
 }
 

@@ -91,37 +91,6 @@ func TestADetachedPodGoesBack(t *testing.T) {
 	})
 }
 
-func TestADetachedPodThatIsNotReplacedGoesBack(t *testing.T) {
-	t.Parallel()
-	check(t, map[string]story{
-		"when surging is switched off": {
-			web(1).evacuated(0).detached(0, time.Minute).with(func(s *scene) { s.Mode = surge.Off }),
-			[]string{
-				"complete +NotSurged (ineligible)",
-				"web-0: pod-template-hash=abc +PodGivenBack",
-			},
-		},
-		"when no replacement comes in time": {
-			web(1).evacuated(0).detached(0, 10*time.Minute).newcomer(false),
-			[]string{
-				"complete +NotSurged (gaveup)",
-				"web-1: " + marks,
-				"web-0: pod-template-hash=abc +PodGivenBack",
-			},
-		},
-		"also by a manager that finds it given up": {
-			web(1).evacuated(0).detached(0, time.Minute).newcomer(false).with(func(s *scene) {
-				s.Deployment.Spec.ProgressDeadlineSeconds = new(int32(60))
-				s.Evacuations[0].Status.ActiveEvacuatorCompleted = true
-			}),
-			[]string{
-				"web-1: " + marks,
-				"web-0: pod-template-hash=abc +PodGivenBack",
-			},
-		},
-	})
-}
-
 // To give back a pod that may be evicted, and have the one removed that is ready
 // in its place, could cost both.
 func TestAPodStaysOutWhileOthersAreReadyInItsPlace(t *testing.T) {
