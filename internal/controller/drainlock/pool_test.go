@@ -8,9 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -20,81 +18,9 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// reboot takes a node down and up again, and starts its pods.
-func (p *play) reboot(node string) {
-	p.t.Helper()
-	p.setReady(node, false)
-	p.step()
-	p.boot(node)
-	p.step()
-	p.setReady(node, true)
-}
-
-func (p *play) returned(node string) bool {
-	record, there := read(p.world, aRecord(node))
-	return there && core.Returned(record) && len(record.Status.Locks) == 0
-}
-
 func waitsSince(record *v1alpha1.DrainRecord, since time.Time) *v1alpha1.DrainRecord {
 	record.Status.WaitStartTime = &metav1.Time{Time: since}
 	return record
-}
-
-// TestAPoolRebootsOneNodeAfterTheOther: of three nodes with replicas of the same
-// applications, in one maintenance that nobody completes meanwhile, each has its turn
-// when the one before it is back, and who has waited longest goes first.
-func TestAPoolRebootsOneNodeAfterTheOther(t *testing.T) {
-	t.Parallel()
-	p := newPlay(t, -1, waitsSince(aRecord("one", "db", "web"), noon.Add(-time.Minute)),
-		waitsSince(aRecord("two", "db"), noon.Add(-3*time.Minute)), waitsSince(aRecord("three", "db", "web"), noon.Add(-2*time.Minute)))
-	var order []string
-	for range 3 {
-		var next string
-		p.until("another one has its locks", func() bool {
-			for _, node := range []string{"one", "two", "three"} {
-				if p.held(node) && !p.returned(node) {
-					next = node
-				}
-			}
-			return next != ""
-		})
-		order = append(order, next)
-		p.reboot(next)
-		p.until(next+" is back", func() bool { return p.returned(next) })
-	}
-	if diff := cmp.Diff([]string{"two", "three", "one"}, order); diff != "" {
-		t.Errorf("order (-want +got):\n%s", diff)
-	}
-	for _, node := range order {
-		p.complete(node)
-	}
-	p.until("gone", p.gone)
-	if diff := cmp.Diff(ended, p.state()); diff != "" {
-		t.Errorf("left behind (-want +got):\n%s", diff)
-	}
-}
-
-// TestTheQueueIsTold: a node that waits knows for whom.
-func TestTheQueueIsTold(t *testing.T) {
-	t.Parallel()
-	first, second := waitsSince(aRecord("one", "db"), noon.Add(-2*time.Minute)), waitsSince(aRecord("two", "db", "web"), noon.Add(-time.Minute))
-	third := waitsSince(aRecord("three", "web"), noon)
-	w := newWorld(t, first, second, third, aNode("one"), aNode("two"), aNode("three"), aBudget("db", 1), aBudget("web", 1),
-		aPod("db", "one"), aPod("db", "two"), aPod("web", "two"), aPod("web", "three"))
-	n := w.nodes()
-	// When node one has its lock node two cannot go any more, and node three can.
-	for _, node := range []string{"two", "three"} {
-		for range 2 {
-			w.clock.Step(messageInterval)
-			_, err := n.Reconcile(t.Context(), requestOf(node))
-			w.must(err)
-		}
-		record, _ := read(w, aRecord(node))
-		locked := meta.FindStatusCondition(record.Status.Conditions, v1alpha1.ConditionLocked)
-		if locked == nil || locked.Reason != v1alpha1.ReasonWaitingForBudget || record.Status.YieldStartTime == nil || record.Status.NodesAheadCount != 1 {
-			t.Errorf("node %s has condition %+v and status %+v", node, locked, record.Status)
-		}
-	}
 }
 
 func TestNobodyWaitsForANodeWhoseRecordCannotBeWritten(t *testing.T) {
@@ -112,29 +38,6 @@ func TestNobodyWaitsForANodeWhoseRecordCannotBeWritten(t *testing.T) {
 	}
 	if !p.held("two") {
 		t.Errorf("the other one waits:\n%s", strings.Join(p.state(), "\n"))
-	}
-}
-
-// TestNobodyWaitsForLongForATurnThatIsNotTaken, whatever the reason.
-func TestNobodyWaitsForLongForATurnThatIsNotTaken(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, waitsSince(aRecord("one", "db"), noon.Add(-time.Minute)), aRecord("two", "db"), aNode("one"), aNode("two"),
-		aBudget("db", 1), aPod("db", "one"), aPod("db", "two"))
-	n := w.nodes()
-	held := func() bool {
-		_, err := n.Reconcile(t.Context(), requestOf("two"))
-		w.must(err)
-		record, _ := read(w, aRecord("two"))
-		return core.Held(record)
-	}
-	for range 200 {
-		if held() {
-			break
-		}
-		w.clock.Step(time.Second)
-	}
-	if waited := w.clock.Now().Sub(noon); waited < time.Minute || waited > 70*time.Second {
-		t.Errorf("it goes after %s, want a minute", waited)
 	}
 }
 

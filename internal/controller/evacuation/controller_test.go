@@ -61,20 +61,6 @@ const (
 	denial    = `admission webhook "guard.example.com" denied the request: not on a Friday`
 )
 
-func TestAnOrdinaryPodTakesThreeWrites(t *testing.T) {
-	t.Parallel()
-	pod := webPod(0)
-	s := newStage(t, pod, asked(pod))
-	s.calm()
-	s.pass(sweepDelay)
-	if s.podExists(pod) || s.evacuation(pod) != nil {
-		t.Error("the pod and its evacuation should be gone")
-	}
-	if len(s.api.Writes()) != 3 {
-		t.Errorf("%d writes, want an eviction, a patch and a delete", len(s.api.Writes()))
-	}
-}
-
 func TestRefusalsAreToldInTheServersWords(t *testing.T) {
 	t.Parallel()
 	const several = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."

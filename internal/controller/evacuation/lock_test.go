@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,59 +38,6 @@ func (s *stage) change(before, after *policyv1.PodDisruptionBudget) {
 	s.must(s.api.Update(s.t.Context(), stored))
 	s.budgetEvent(before, after)
 	s.calm()
-}
-
-func TestALockedBudgetIsTold(t *testing.T) {
-	t.Parallel()
-	pods := []*corev1.Pod{webPod(0), webPod(1)}
-	locked := lockedBudget(2, time.Hour)
-	s := newStage(t, locked, pods[0], pods[1], asked(pods[0]), asked(pods[1]))
-	s.calm()
-	s.pass(eviction.ReportAfter)
-	for _, pod := range pods {
-		e := s.evacuation(pod)
-		expectRefusal(t, e.Status, v1alpha1.BlockerPDBLocked, lockedOut(time.Hour))
-		if e.Status.FailedEvictionCounter != 1 {
-			t.Errorf("%d failed evictions are counted, want one", e.Status.FailedEvictionCounter)
-		}
-	}
-	written := len(s.api.Writes())
-	for minute := range 30 {
-		s.change(locked, lockedBudget(2, time.Hour+time.Duration(minute)*time.Minute))
-		s.pass(time.Minute)
-	}
-	if more := s.api.Writes()[written:]; len(more) > 0 {
-		t.Errorf("writes for a lock that is renewed: %v", more)
-	}
-
-	s.change(lockedBudget(2, 2*time.Hour), webBudget(2))
-	for _, pod := range pods {
-		if s.podExists(pod) {
-			t.Errorf("%s should be evicted at once", pod.Name)
-		}
-	}
-}
-
-// The reason why the pod stays is another one when its budget is free.
-func TestAnUnlockedBudgetMayStillRefuse(t *testing.T) {
-	t.Parallel()
-	pod := webPod(0)
-	s := newStage(t, lockedBudget(0, 10*time.Minute), pod, asked(pod))
-	s.answers[pod.Name] = overBudget(exhausted)
-	s.calm()
-	s.pass(10*time.Minute - time.Second)
-	expectRefusal(t, s.evacuation(pod).Status, v1alpha1.BlockerPDBLocked, lockedOut(10*time.Minute))
-	if s.refused[pod.Name] != 0 {
-		t.Errorf("the API server was asked %d times under a lock", s.refused[pod.Name])
-	}
-	s.pass(2 * time.Second)
-	expectRefusal(t, s.evacuation(pod).Status, v1alpha1.BlockerPDBExhausted, exhausted)
-	delete(s.answers, pod.Name)
-	s.budgetEvent(webBudget(0), webBudget(1))
-	s.calm()
-	if s.podExists(pod) {
-		t.Error("the pod should be evicted when the budget opens")
-	}
 }
 
 // TestAKilledControllerHonoursLocks kills the controller after each of its writes

@@ -7,12 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
@@ -91,78 +88,6 @@ func TestNobodyIsEvictedWithoutACordon(t *testing.T) {
 	})
 }
 
-// What somebody else controls is neither adopted nor deleted.
-func TestTheObjectsOfOthersAreLeftAlone(t *testing.T) {
-	objects := fleet()
-	for _, object := range objects {
-		if rack, ok := object.(*unstructured.Unstructured); ok && rack.GetKind() == rackKind.Kind {
-			rack.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: racks, Kind: "Hall", Name: "east", UID: "hall", Controller: new(true)}})
-		}
-	}
-	inWorld(t, objects, func(w *world) {
-		w.settle()
-		if told := w.condition(v1alpha1.ConditionInfrastructureReady); !strings.Contains(told, "controlled by Hall east") {
-			t.Errorf("condition InfrastructureReady is %s, want it to say whose the Rack is", told)
-		}
-		w.deleted()
-		if rack := w.object("Rack"); rack == nil || rack.GetDeletionTimestamp() != nil || len(rack.GetOwnerReferences()) != 1 {
-			t.Errorf("the Rack of somebody else is %v, want it as it was", rack)
-		}
-	})
-}
-
-// A Machine that is an owner without control of its Rack becomes the controller,
-// and is no owner twice.
-func TestAnOwnerBecomesTheController(t *testing.T) {
-	objects := fleet()
-	for _, object := range objects {
-		if rack, ok := object.(*unstructured.Unstructured); ok && rack.GetKind() == rackKind.Kind {
-			rack.SetOwnerReferences([]metav1.OwnerReference{
-				{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Machine", Name: "one", UID: "machine"},
-				{APIVersion: racks, Kind: "Hall", Name: "east", UID: "hall"},
-			})
-		}
-	}
-	inWorld(t, objects, func(w *world) {
-		w.steps("the Rack to be adopted", func() bool { return metav1.GetControllerOf(w.object("Rack")) != nil })
-		var owners []string
-		for _, owner := range w.object("Rack").GetOwnerReferences() {
-			owners = append(owners, owner.Kind)
-		}
-		if !slices.Equal(owners, []string{"Hall", "Machine"}) {
-			t.Errorf("owners of the Rack are %v, want the Hall and the Machine once", owners)
-		}
-	})
-}
-
-// A Machine whose provider ID is that of another one, by a slip of whoever wrote
-// it, neither drains nor deletes the other's Node.
-func TestTheNodeOfAnotherMachineIsLeftAlone(t *testing.T) {
-	slip := aMachine("slip")
-	slip.Spec.ProviderID = "rack:///one"
-	inWorld(t, append(fleet(), slip), func(w *world) {
-		w.running()
-		of := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(slip)}
-		pass := func() {
-			_, err := w.manager.Reconcile(w.t.Context(), of)
-			w.must(err)
-		}
-		for range 5 {
-			pass()
-		}
-		w.must(w.api.Delete(w.t.Context(), slip.DeepCopy()))
-		for range 10 {
-			pass()
-		}
-		if w.find(&v1alpha1.Machine{}, slip.Namespace, slip.Name) {
-			t.Error("the Machine that has no Node does not go")
-		}
-		if left := w.left(); !slices.Contains(left, "Node") || len(w.evicted) > 0 {
-			t.Errorf("there is %v left and %v were evicted, want the Node of the other Machine as it was", left, w.evicted)
-		}
-	})
-}
-
 // Somebody who implements a hook may write its condition at any moment. It stays.
 func TestConditionsOfOthersAreNeverLost(t *testing.T) {
 	inWorld(t, fleet(), func(w *world) {
@@ -188,31 +113,6 @@ func TestConditionsOfOthersAreNeverLost(t *testing.T) {
 		}
 		if got := w.condition(v1alpha1.ConditionDeleting); !strings.Contains(got, "Backup (owner the backup)") {
 			t.Errorf("condition Deleting is %q, want it to go on to the hook", got)
-		}
-	})
-}
-
-// A cordon for a Machine leaves alone what maintenances have noted on the node.
-func TestACordonLeavesTheLedgerOfMaintenancesAlone(t *testing.T) {
-	objects := fleet()
-	const ledger = `{"holders":["upgrade"]}`
-	for _, object := range objects {
-		if node, ok := object.(*corev1.Node); ok {
-			node.Annotations = map[string]string{v1alpha1.CordonAnnotation: ledger}
-		}
-	}
-	inWorld(t, objects, func(w *world) {
-		w.running()
-		m := w.machine()
-		m.Annotations = map[string]string{v1alpha1.PreTerminateHookAnnotationPrefix + "/hold": "the test"}
-		w.must(w.api.Update(t.Context(), m))
-		w.must(w.api.Delete(t.Context(), w.machine()))
-		w.settle()
-		node := &corev1.Node{}
-		w.must(w.api.Get(t.Context(), client.ObjectKey{Name: "node"}, node))
-		if !node.Spec.Unschedulable || node.Annotations[v1alpha1.CordonAnnotation] != ledger {
-			t.Errorf("the node is unschedulable %t with ledger %q, want it cordoned and the ledger as it was",
-				node.Spec.Unschedulable, node.Annotations[v1alpha1.CordonAnnotation])
 		}
 	})
 }

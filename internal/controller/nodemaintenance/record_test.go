@@ -83,23 +83,6 @@ func TestARefusedRecordRests(t *testing.T) {
 	}
 }
 
-func TestRecordOfANewDrainHasFinalizerStageAndStatus(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, aMaintenance("upgrade", "old"))
-	decided := w.decide("upgrade", "draining")
-	decided.AddFinalizer, decided.Complete, decided.Record = true, true, true
-
-	w.pass(w.manager(), decided)
-
-	got := w.maintenance("upgrade")
-	if diff := cmp.Diff([]string{v1alpha1.MaintenanceCompletionFinalizer}, got.Finalizers); diff != "" {
-		t.Errorf("finalizers (-want +got):\n%s", diff)
-	}
-	if got.Spec.Stage != v1alpha1.StageComplete || got.Status.Summary != "draining" {
-		t.Errorf("stage %s and summary %q, want Complete and draining", got.Spec.Stage, got.Status.Summary)
-	}
-}
-
 func TestStatusIsWrittenOnceASecondUnlessItIsUrgent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, aMaintenance("upgrade", "old"))

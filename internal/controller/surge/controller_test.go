@@ -116,25 +116,6 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-func TestAPodOfNobodyIsLeftToOthers(t *testing.T) {
-	t.Parallel()
-	bare := aPod("bare")
-	bare.OwnerReferences = nil
-	w := newWorld(t, bare)
-	e := w.ask(bare)
-	it, found := w.reconciler.ofEvacuation(t.Context(), e)
-	if !found || it.uid != "" {
-		t.Fatalf("the evacuation leads to %v, %v", it, found)
-	}
-	w.reconcile(it)
-	if got, want := w.evacuation(bare).Status, "Pod bare belongs to no Deployment that could surge."; got.Message != want || !got.ActiveEvacuatorCompleted {
-		t.Errorf("completed is %v, message is %q, want %q", got.ActiveEvacuatorCompleted, got.Message, want)
-	}
-	if diff := cmp.Diff([]string{"NotSurged on Evacuation/uid-of-bare-bare: Pod bare belongs to no Deployment that could surge."}, w.api.Events()); diff != "" {
-		t.Errorf("events (-want +got):\n%s", diff)
-	}
-}
-
 // A cache that is behind does not make a pod one of nobody.
 func TestAnEvacuationThatCameBeforeItsPodWaits(t *testing.T) {
 	t.Parallel()
