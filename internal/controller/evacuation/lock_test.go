@@ -29,17 +29,6 @@ func lockedOut(until time.Duration) string {
 	return fmt.Sprintf("PodDisruptionBudget shop/web is locked by dba@example.com until %s: defragmentation", dawn.Add(until).Format(time.RFC3339))
 }
 
-// change stores a budget and tells the controller of it.
-func (s *stage) change(before, after *policyv1.PodDisruptionBudget) {
-	s.t.Helper()
-	stored := &policyv1.PodDisruptionBudget{}
-	s.must(s.api.Get(s.t.Context(), client.ObjectKeyFromObject(after), stored))
-	stored.Annotations = after.Annotations
-	s.must(s.api.Update(s.t.Context(), stored))
-	s.budgetEvent(before, after)
-	s.calm()
-}
-
 // TestAKilledControllerHonoursLocks kills the controller after each of its writes
 // in turn: the next one honours the lock, and its end.
 func TestAKilledControllerHonoursLocks(t *testing.T) {
