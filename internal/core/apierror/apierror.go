@@ -14,8 +14,7 @@ const (
 	differentUID    = "the UID in the precondition"
 	deniedByWebhook = "denied the request"
 	deniedByPolicy  = "denied request"
-	// violation precedes the name of a budget.
-	violation = "Cannot evict pod as it would violate the pod's disruption budget."
+	violation       = "Cannot evict pod as it would violate the pod's disruption budget."
 )
 
 var (
@@ -60,8 +59,7 @@ func Violation(text string) string {
 
 // Right is a right that a user lacks.
 type Right struct {
-	User, Verb string
-	// Resource may have a subresource, after a slash.
+	User, Verb      string
 	Resource, Group string
 	Namespace       string
 }

@@ -18,9 +18,7 @@ const maxAgentWords = 300
 
 // Agent is an agent of a node that does not answer.
 type Agent struct {
-	// Node is its node.
-	Node *corev1.Node
-	// Since is the time since which it does not answer.
+	Node  *corev1.Node
 	Since time.Time
 	// Dir is the folder of manifests, as the agent has named it.
 	Dir string

@@ -19,11 +19,8 @@ import (
 
 // Facts holds what is known of one pod that has to leave.
 type Facts struct {
-	// Now is the time of the pass.
-	Now time.Time
-	// Pod is the pod.
-	Pod *corev1.Pod
-	// Node is the pod's node.
+	Now  time.Time
+	Pod  *corev1.Pod
 	Node *corev1.Node
 	// DrainStarted is the time at which the drain of the node began; a pod created later came
 	// back. Zero if unknown.
@@ -55,7 +52,6 @@ func Of(f *Facts) (v1alpha1.Blocker, bool) {
 	return v1alpha1.Blocker{}, false
 }
 
-// one returns the blocker of a single pod.
 func one(kind v1alpha1.BlockerType, object v1alpha1.BlockerObject, since time.Time) v1alpha1.Blocker {
 	b := v1alpha1.Blocker{Type: kind, Object: object, PodCount: 1}
 	if !since.IsZero() {

@@ -12,7 +12,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// evacuating explains a pod that an evacuator is moving.
 func evacuating(f *Facts) (v1alpha1.Blocker, bool) {
 	if f.Evacuation == nil {
 		return v1alpha1.Blocker{}, false

@@ -51,7 +51,6 @@ func OfNode(n *corev1.Node) v1alpha1.BlockerObject {
 	return v1alpha1.BlockerObject{APIVersion: "v1", Kind: "Node", Name: n.Name, UID: n.UID}
 }
 
-// budgetNamed identifies a budget that may be gone by now.
 func budgetNamed(namespace, name string) v1alpha1.BlockerObject {
 	return v1alpha1.BlockerObject{APIVersion: policyv1.SchemeGroupVersion.String(), Kind: "PodDisruptionBudget", Namespace: namespace, Name: name}
 }

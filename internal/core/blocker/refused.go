@@ -94,7 +94,6 @@ func guiltyBudget(f *Facts) (name string, guilty *policyv1.PodDisruptionBudget) 
 	return name, nil
 }
 
-// maxNames limits the budgets of a pod that are named.
 const maxNames = 10
 
 func refusedForBudgets(f *Facts, answer string) v1alpha1.Blocker {

@@ -14,7 +14,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
-// maxReport limits the bytes of a responder's report that are repeated.
 const maxReport = 300
 
 // failedRequest explains a pod whose EvictionRequest has failed. Nobody tries again by
@@ -47,7 +46,6 @@ func pendingRequest(f *Facts) (v1alpha1.Blocker, bool) {
 	return b, true
 }
 
-// responding explains a pod by the responder whose turn it is.
 func responding(f *Facts) (v1alpha1.Blocker, bool) {
 	if f.Request == nil || f.Eviction == nil || evictionrequest.Final(&f.Eviction.Status) {
 		return v1alpha1.Blocker{}, false

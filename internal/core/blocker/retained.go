@@ -66,7 +66,6 @@ func RetainedOf(said []v1alpha1.Blocker, pod *corev1.Pod, depth v1alpha1.PodType
 	return v1alpha1.Blocker{}, false
 }
 
-// fits is true if a pod can stay for this reason.
 func fits(why v1alpha1.BlockerType, pod *corev1.Pod) bool {
 	switch why {
 	case v1alpha1.RetainedInPlace:

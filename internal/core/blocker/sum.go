@@ -41,7 +41,6 @@ func oldestWithinObject(a, b v1alpha1.Blocker) int {
 	)
 }
 
-// older puts an unknown time last.
 func older(a, b *metav1.Time) int {
 	switch {
 	case a == nil && b == nil:

@@ -13,12 +13,10 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
-// maxWords limits the bytes of an API server's message that are repeated.
 const maxWords = 800
 
 // Refusal is a write of ours that the API server refuses.
 type Refusal struct {
-	// Since is the time at which it was first refused, Again when it is tried again.
 	Since, Again time.Time
 	// Message holds the API server's answer.
 	Message string

@@ -10,7 +10,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
-// maxReport limits the bytes of a report that are shown.
 const maxReport = 8 << 10
 
 // condition returns what a Machine of Cluster API shows of a drain by a kubeconfig, and of what

@@ -16,9 +16,7 @@ import (
 
 // Snapshot is all that a decision reads. It is never changed by Decide.
 type Snapshot struct {
-	// Now is the time of the decision.
-	Now time.Time
-	// ClockSkewed is true while that is not trusted; see package skew.
+	Now         time.Time
 	ClockSkewed bool
 	// Machine is the Machine; nil if it is gone.
 	Machine *Machine
@@ -45,7 +43,6 @@ type Snapshot struct {
 // Instance describes the object that represents the instance of a Machine. The zero value is an
 // object that exists.
 type Instance struct {
-	// Gone is true if there is none any more, Deleting if it is being deleted.
 	Gone, Deleting bool
 	// Unread is the reason why neither is known; empty if it is.
 	Unread string
@@ -73,9 +70,7 @@ const (
 	Keep Step = iota
 	// Put has the Machine wait for us before it is drained.
 	Put
-	// Begin notes on the Machine when its drain begins, before it does.
 	Begin
-	// Take lets its controller go on.
 	Take
 	// Finish does so and says that nothing is left to be drained.
 	Finish
@@ -87,7 +82,6 @@ type Decision struct {
 	Create *v1alpha1.NodeMaintenance
 	// Update is Maintenance as it is to be before the hook is changed; nil if it is so.
 	Update *v1alpha1.NodeMaintenance
-	// Delete is true if Maintenance is to be deleted.
 	Delete bool
 	// Hook is done to the Machine, under the version that was read.
 	Hook Step
@@ -98,8 +92,7 @@ type Decision struct {
 	// Said is published once, after the action; nil publishes nothing.
 	Said *event.Event
 	// Condition is to be on the Machine; nil if that is so, or nothing is said there.
-	Condition *metav1.Condition
-	// RequeueAfter is the time at which to decide again at the latest; 0 is never.
+	Condition    *metav1.Condition
 	RequeueAfter time.Duration
 }
 
@@ -240,7 +233,6 @@ func (s Snapshot) needless() string {
 	return ""
 }
 
-// waiting returns what happens while the Machine's controller waits for our hook.
 func (s Snapshot) waiting() Decision {
 	m := s.Machine
 	over, after := s.timeout()
@@ -260,7 +252,6 @@ func (s Snapshot) waiting() Decision {
 	return d
 }
 
-// timeout reports whether the time for the drain is over, and when it will be.
 func (s Snapshot) timeout() (over bool, after time.Duration) {
 	m := s.Machine
 	if m.DrainTimeout == 0 || m.DrainStart.IsZero() || s.ClockSkewed {
@@ -270,7 +261,6 @@ func (s Snapshot) timeout() (over bool, after time.Duration) {
 	return ahead <= 0, max(ahead, 0)
 }
 
-// drain drains the node.
 func (s Snapshot) drain() Decision {
 	m := s.Machine
 	switch {
@@ -370,14 +360,12 @@ func (s Snapshot) say(d Decision, as func(corev1.ObjectReference, string) event.
 }
 
 const (
-	// maxHooks limits the foreign hooks that are named, maxWords the bytes of each.
 	maxHooks, maxWords = 5, 100
 	// maxProblem limits the bytes of a problem that are shown, maxUnread those of a problem that
 	// blocks nothing.
 	maxProblem, maxUnread = 600, 300
 )
 
-// hooks names those of others.
 func hooks(others []Hook) string {
 	var all []string
 	for _, hook := range others[:min(len(others), maxHooks)] {

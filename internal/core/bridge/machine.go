@@ -42,22 +42,19 @@ type Hook struct{ Name, Owner string }
 
 // Machine holds the fields that are read of a Machine of another controller.
 type Machine struct {
-	// Ref is for events.
 	Ref corev1.ObjectReference
 	// Bridge names the project that owns it.
 	Bridge Name
 	// Around is the name of its Cluster, or of its MachineSet; empty if it has none.
 	Around string
 	// Opt is its own DrainOptLabel, Labels are all of its labels.
-	Opt    string
-	Labels map[string]string
-	// Deleting is true from its deletionTimestamp on.
+	Opt      string
+	Labels   map[string]string
 	Deleting bool
 	// Node is the name of its node, ProviderID what its infrastructure calls it.
 	Node, ProviderID string
-	// Hooked is true while our hook is on it, Others are the pre-drain hooks of others.
-	Hooked bool
-	Others []Hook
+	Hooked           bool
+	Others           []Hook
 	// Taken is true if another client has the hook of our name: it is one of Others then, and
 	// none of ours can be put on.
 	Taken bool
@@ -73,8 +70,7 @@ type Machine struct {
 	DrainStart time.Time
 	// DrainTimeout limits its drain; 0 is forever.
 	DrainTimeout time.Duration
-	// Paused is true if it is to be left alone.
-	Paused bool
+	Paused       bool
 	// Drained is our condition; nil if it has none.
 	Drained *metav1.Condition
 	// Infrastructure names the object that stands for its instance, of Cluster API.
@@ -90,12 +86,9 @@ type Infrastructure struct {
 
 // Around is the Cluster of a Machine of Cluster API, or the MachineSet of one of OpenShift.
 type Around struct {
-	// Opt is its DrainOptLabel, Labels are all of its labels.
-	Opt    string
-	Labels map[string]string
-	// UID tells it from others of its name.
-	UID types.UID
-	// Deleting, Paused are as of a Machine.
+	Opt              string
+	Labels           map[string]string
+	UID              types.UID
 	Deleting, Paused bool
 }
 
@@ -133,7 +126,6 @@ func text(object *unstructured.Unstructured, path ...string) string {
 	return value
 }
 
-// waitsReason is the reason why a Machine of Cluster API is still there while it waits for hooks.
 const waitsReason = "WaitingForPreDrainHook"
 
 // goneReasons are of condition InfrastructureReady while the object of the infrastructure is
@@ -144,7 +136,6 @@ var goneReasons = []string{"Deleted", "DoesNotExist"}
 // Cluster API; no others are read.
 const InfrastructureGroup = "infrastructure.cluster.x-k8s.io"
 
-// beforeHooks are reasons of condition Deleting that say nothing of hooks.
 var beforeHooks = []string{"", waitsReason, "Deleting", "NotDeleting", "InternalError"}
 
 func (m *Machine) readClusterAPI(object *unstructured.Unstructured) {
@@ -181,7 +172,6 @@ func (m *Machine) readClusterAPI(object *unstructured.Unstructured) {
 	m.WaitsSince = timeOf(text(object, "status", "deletion", "waitForPreDrainHookStartTime"))
 }
 
-// timeOf reads a time; zero if it is none.
 func timeOf(text string) time.Time {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
@@ -190,7 +180,6 @@ func timeOf(text string) time.Time {
 	return at
 }
 
-// reasonOf returns the reason of a condition that has this status; empty if it has another one.
 func reasonOf(object *unstructured.Unstructured, kind, status string) string {
 	one := conditionOf(object, kind)
 	if one["status"] != status {
@@ -200,7 +189,6 @@ func reasonOf(object *unstructured.Unstructured, kind, status string) string {
 	return reason
 }
 
-// condition reads a condition; nil if there is none.
 func condition(object *unstructured.Unstructured, kind string) *metav1.Condition {
 	c := &metav1.Condition{}
 	fields := conditionOf(object, kind)

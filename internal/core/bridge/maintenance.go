@@ -14,7 +14,6 @@ import (
 )
 
 const (
-	// longestName is the longest name of an object.
 	longestName = 253
 	// hashLength counts the digits of the hash that ends a shortened name.
 	hashLength = 32
@@ -68,7 +67,6 @@ func Paused(maintenance *v1alpha1.NodeMaintenance) bool {
 	return OfMachine(maintenance) && maintenance.Annotations[v1alpha1.BridgePausedAnnotation] == "true"
 }
 
-// paused returns a NodeMaintenance as it is to be; nil if it is so.
 func paused(maintenance *v1alpha1.NodeMaintenance, wanted bool) *v1alpha1.NodeMaintenance {
 	if Paused(maintenance) == wanted {
 		return nil
@@ -146,7 +144,6 @@ func left(maintenance *v1alpha1.NodeMaintenance) (pods int32, said bool) {
 	return pods, said
 }
 
-// drained is true when the maintenance says so of what is requested now.
 func drained(maintenance *v1alpha1.NodeMaintenance) bool {
 	for i := range maintenance.Status.Conditions {
 		c := &maintenance.Status.Conditions[i]

@@ -33,7 +33,6 @@ func Applying(pod *corev1.Pod, budgets []*policyv1.PodDisruptionBudget) []*polic
 
 func byName(a, b *policyv1.PodDisruptionBudget) int { return strings.Compare(a.Name, b.Name) }
 
-// selects reads a selector only if the pod has its labels: most budgets are not those of the pod.
 func selects(b *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
 	if b.Spec.Selector == nil {
 		return false

@@ -26,9 +26,8 @@ const (
 type Claim struct {
 	// Holder locks the budget. An empty Reason keeps that of a lock that is renewed.
 	Holder, Reason string
-	// For is the duration from Now.
-	For time.Duration
-	Now time.Time
+	For            time.Duration
+	Now            time.Time
 }
 
 // Check returns an error in the duration or reason. CheckHolder checks the holder.

@@ -24,8 +24,7 @@ const (
 	UnreadableLock = 10 * time.Minute
 	// clockSkew is the tolerated lead of a lock writer's clock.
 	clockSkew = time.Minute
-	// maxWords bounds the bytes of a field of a lock in a message.
-	maxWords = 1024
+	maxWords  = 1024
 )
 
 // Lock is the content of v1alpha1.LockAnnotation.
@@ -138,7 +137,6 @@ func readLock(text string) (Lock, error) {
 	return lock, nil
 }
 
-// lastChanged returns when the budget was last changed, apart from its status.
 func lastChanged(b *policyv1.PodDisruptionBudget) time.Time {
 	last := b.CreationTimestamp.Time
 	for _, entry := range b.ManagedFields {
@@ -172,7 +170,6 @@ func brief(text string) string {
 	return strings.Join(words, " ") + cut
 }
 
-// holderPrefix begins the holder of every lock that a drain takes.
 const holderPrefix = "nodemaintenance/"
 
 // drainPrefix starts the annotation that Write makes for such a holder. The policy

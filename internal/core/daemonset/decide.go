@@ -33,7 +33,6 @@ type Decision struct {
 	Status *v1alpha1.EvacuationStatus
 	// Delete is true if the pod is deleted, with its own grace period.
 	Delete bool
-	// Events become true with the deletion.
 	Events []event.Event
 }
 
@@ -68,7 +67,6 @@ func decline(s Snapshot) Decision {
 	return Decision{Status: status}
 }
 
-// obstacle returns why the pod does not leave now; empty if it does.
 func obstacle(s Snapshot) string {
 	if behavior, _ := podclass.DrainLabel(s.Pod); behavior != v1alpha1.DrainBehaviorDrain {
 		return fmt.Sprintf("Pod %s stays because of its label %s=%s.", s.Pod.Name, v1alpha1.DrainLabel, s.Pod.Labels[v1alpha1.DrainLabel])
@@ -134,7 +132,6 @@ func remove(s Snapshot) Decision {
 	return d
 }
 
-// announced returns true if the deletion is in the status: only then it has an expected finish.
 func announced(e *v1alpha1.Evacuation) bool { return e.Status.ExpectedEvacuationFinishTime != nil }
 
 // message returns the message of KEP-4212.
@@ -146,7 +143,6 @@ func message(s Snapshot) string {
 	return fmt.Sprintf("%s is terminating the pod due to node maintenance%s.", podclass.Owner(s.Pod).Name, because)
 }
 
-// grace returns the grace period of the pod.
 func grace(pod *corev1.Pod) time.Duration {
 	seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)
 	if pod.Spec.TerminationGracePeriodSeconds != nil {

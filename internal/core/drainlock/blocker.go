@@ -20,9 +20,8 @@ type Facts struct {
 	Now         time.Time
 	ClockSkewed bool
 	// Record is nil if the node has none.
-	Record *v1alpha1.DrainRecord
-	Pods   []*corev1.Pod
-	// Budgets holds those of the namespaces of the pods that stay.
+	Record  *v1alpha1.DrainRecord
+	Pods    []*corev1.Pod
 	Budgets []*policyv1.PodDisruptionBudget
 	Longest time.Duration
 }

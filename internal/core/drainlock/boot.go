@@ -103,12 +103,10 @@ func (p *planner) isSteady() bool {
 	})
 }
 
-// underLocks returns the pods on the node that stay under budgets.
 func (p *planner) underLocks() []*corev1.Pod {
 	return p.onNode(slices.DeleteFunc(slices.Clone(p.Record.Spec.Pods), func(pod v1alpha1.StayingPod) bool { return len(pod.BudgetUIDs) == 0 }))
 }
 
-// remaining returns the pods that stay and are on the node.
 func (p *planner) remaining() []*corev1.Pod { return p.onNode(p.Record.Spec.Pods) }
 
 // runs returns what runs in the staying pods. A pod that changed under one boot was started under

@@ -40,7 +40,6 @@ func (p *planner) assess() {
 	p.dropUnconfirmed()
 }
 
-// planner holds one decision in the making.
 type planner struct {
 	Snapshot
 	*view
@@ -63,7 +62,6 @@ func newPlanner(s Snapshot) *planner {
 // stamp returns the time as the API stores it.
 func stamp(now time.Time) metav1.Time { return metav1.NewTime(now.UTC()).Rfc3339Copy() }
 
-// stampAfter returns the first time that the API can store and that is not before now.
 func stampAfter(now time.Time) metav1.Time {
 	if at := stamp(now); !at.Time.Before(now) {
 		return at

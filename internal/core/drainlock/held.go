@@ -20,7 +20,6 @@ func Holds(r *v1alpha1.DrainRecord, budgets []v1alpha1.BudgetReference) bool {
 	})
 }
 
-// hasPromise reports whether a promise is on the node and was not withdrawn.
 func hasPromise(r *v1alpha1.DrainRecord) bool {
 	boots := r.Status.Boots
 	return boots != nil && boots.WithdrawnTime == nil && boots.RevokedTime == nil

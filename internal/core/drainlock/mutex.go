@@ -17,7 +17,6 @@ const (
 	clockSkew     = 2 * time.Minute
 )
 
-// mutexNode returns the node that holds the mutex, if any.
 func (p *planner) mutexNode() string {
 	if p.Mutex == nil {
 		return ""
@@ -38,7 +37,6 @@ func (p *planner) mutexEnds() time.Time {
 	return spec.RenewTime.Add(mutexDuration)
 }
 
-// mutexFree reports whether the mutex has no holder that still needs it.
 func (p *planner) mutexFree() bool {
 	if p.mutexNode() == "" || !p.Now.Before(p.mutexEnds()) {
 		return true
@@ -57,12 +55,10 @@ func (p *planner) besideMutex() bool {
 	return !shared
 }
 
-// mutexStale reports whether our mutex is too old to start another write under it.
 func (p *planner) mutexStale() bool {
 	return p.mutexEnds().Sub(p.Now) < mutexDuration/2
 }
 
-// mutexAs returns the Lease to write; an empty holder releases it.
 func (p *planner) mutexAs(holder string) *coordinationv1.Lease {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.DrainLockMutex}}
 	if p.Mutex != nil {

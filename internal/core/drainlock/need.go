@@ -31,7 +31,6 @@ type Need struct {
 	Staying []*corev1.Pod
 	// Leaving are the pods that must leave and are still on the node.
 	Leaving []*corev1.Pod
-	// Budgets holds those of the namespaces of these pods.
 	Budgets []*policyv1.PodDisruptionBudget
 }
 
@@ -76,7 +75,6 @@ func fitting(pods []v1alpha1.StayingPod) []v1alpha1.StayingPod {
 	return pods
 }
 
-// leftOut returns a predicate for the budgets that are not to be locked, or not yet.
 func (n Need) leftOut(budgets budget.Compiled) func(v1alpha1.BudgetReference) bool {
 	var ofLeaving []v1alpha1.BudgetReference
 	for _, pod := range n.Leaving {
@@ -89,7 +87,6 @@ func (n Need) leftOut(budgets budget.Compiled) func(v1alpha1.BudgetReference) bo
 	}
 }
 
-// inOrder returns the budgets in locking order, without duplicates.
 func inOrder(budgets []v1alpha1.BudgetReference) []v1alpha1.BudgetReference {
 	return slices.Compact(slices.SortedFunc(slices.Values(budgets), compare))
 }

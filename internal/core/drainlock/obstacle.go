@@ -20,8 +20,7 @@ type obstacle struct {
 	v1alpha1.BudgetReference
 	kind                v1alpha1.BlockerType
 	message, suggestion string
-	// ofDrain is true for the lock of another drain, locked for the lock of anyone.
-	ofDrain, locked bool
+	ofDrain, locked     bool
 	// away is true if another node protects the budget by its promise.
 	away bool
 	// refused is true if the budget cannot be written.
@@ -106,10 +105,8 @@ func named(b v1alpha1.BudgetReference) string {
 	return fmt.Sprintf("PodDisruptionBudget %s/%s", b.Namespace, b.Name)
 }
 
-// maxQuote is the length of quoted text of others.
 const maxQuote = 800
 
-// maxMessage is the length of a message in a record.
 const maxMessage = 1024
 
 func sentence(text string) string {

@@ -21,13 +21,11 @@ import (
 type promise struct {
 	// RecordUID identifies the record that wrote it. A promise of another record may already have
 	// been acted on.
-	RecordUID string `json:"recordUID"`
-	// MaintenanceRef is the maintenance for which the reboot counts.
-	MaintenanceRef v1alpha1.MaintenanceReference `json:"maintenanceRef"`
-	// BootID is the boot before the reboot.
-	BootID                  string      `json:"bootID"`
-	ExpectedDowntimeSeconds int32       `json:"expectedDowntimeSeconds"`
-	Time                    metav1.Time `json:"time"`
+	RecordUID               string                        `json:"recordUID"`
+	MaintenanceRef          v1alpha1.MaintenanceReference `json:"maintenanceRef"`
+	BootID                  string                        `json:"bootID"`
+	ExpectedDowntimeSeconds int32                         `json:"expectedDowntimeSeconds"`
+	Time                    metav1.Time                   `json:"time"`
 }
 
 // Promised reports whether a node may be down or may go down at any moment, judged by the node
@@ -98,13 +96,11 @@ func (p *planner) adopt() {
 	}
 }
 
-// isPromisable reports whether only time delays the promise.
 func (p *planner) isPromisable() bool {
 	spec := p.Record.Spec
 	return !spec.Complete && !spec.Emptying && !p.outdated && !p.hasReturned() && len(p.obstacles) == 0 && !p.isMissing()
 }
 
-// isCurrent reports whether a promise was written for this maintenance and the current boot.
 func (p *planner) isCurrent(on promise) bool {
 	return on.RecordUID == string(p.Record.UID) && on.MaintenanceRef.UID == p.Record.Spec.MaintenanceRef.UID &&
 		on.BootID == bootID(p.Node) && !on.Time.After(p.Now.Add(clockSkew))

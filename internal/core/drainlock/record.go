@@ -267,7 +267,6 @@ func (p *planner) confirm() {
 	}
 }
 
-// isMissing reports whether a lock is to be taken.
 func (p *planner) isMissing() bool {
 	return slices.ContainsFunc(p.needs, func(b v1alpha1.BudgetReference) bool { return !p.budgets[b].ours() })
 }

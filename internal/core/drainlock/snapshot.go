@@ -14,11 +14,9 @@ import (
 
 // Snapshot is everything that the next step of one node depends on.
 type Snapshot struct {
-	Now time.Time
-	// ClockSkewed is true while Now is not trusted; see package skew.
+	Now         time.Time
 	ClockSkewed bool
-	// Record has the name of the node.
-	Record *v1alpha1.DrainRecord
+	Record      *v1alpha1.DrainRecord
 	// Node is nil if it is gone.
 	Node *corev1.Node
 	Pods []*corev1.Pod
@@ -38,9 +36,8 @@ type Snapshot struct {
 	Busy map[types.NamespacedName]bool
 	// Refused holds the errors of recent writes by the UID of the object. Such an object is left
 	// alone for now.
-	Refused map[types.UID]string
-	Mutex   *coordinationv1.Lease
-	// MutexRecord is the record of the node that holds the mutex, if any.
+	Refused     map[types.UID]string
+	Mutex       *coordinationv1.Lease
 	MutexRecord *v1alpha1.DrainRecord
 	// Ahead is the record of a node that goes before this one, Earlier the number of nodes that
 	// have waited longer; see Precedes.
@@ -54,11 +51,9 @@ type Snapshot struct {
 // is done and the record is decided again.
 type Decision struct {
 	// Status is nil if the record already has it.
-	Status *v1alpha1.DrainRecordStatus
-	Step   Step
-	// Events become true with the status, those of the step with the step.
-	Events []event.Event
-	// RequeueAfter is the delay until time alone changes the decision; 0 is never.
+	Status       *v1alpha1.DrainRecordStatus
+	Step         Step
+	Events       []event.Event
 	RequeueAfter time.Duration
 }
 

@@ -15,7 +15,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// shortestDuration is the minimal duration of a lock.
 const shortestDuration = 10 * time.Minute
 
 // steps lists the possible steps, the most urgent first. Stray locks come last, so that creating
@@ -112,7 +111,6 @@ func (p *planner) isRemovable(b v1alpha1.BudgetReference) bool {
 	}
 }
 
-// isTaking reports whether locks are to be taken and can be.
 func (p *planner) isTaking() bool { return len(p.obstacles) == 0 && p.isMissing() }
 
 func giveMutex(p *planner) (Step, bool) {

@@ -16,7 +16,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/skew"
 )
 
-// namedObjects is the number of objects that a message names.
 const namedObjects = 3
 
 func (p *planner) report() {

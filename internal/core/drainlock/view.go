@@ -20,7 +20,6 @@ type view struct {
 	record  *v1alpha1.DrainRecord
 	longest time.Duration
 	pods    map[types.UID]*corev1.Pod
-	// staying are the pods of the record by the UID of each budget.
 	staying map[types.UID][]v1alpha1.StayingPod
 	budgets map[v1alpha1.BudgetReference]observedBudget
 	// needs are the budgets to lock, in order: existing ones that were not given up. There are none
@@ -28,7 +27,6 @@ type view struct {
 	needs []v1alpha1.BudgetReference
 }
 
-// observedBudget is a budget with its lock.
 type observedBudget struct {
 	*policyv1.PodDisruptionBudget
 	// locked is true while the lock is in force.
@@ -74,7 +72,6 @@ func newView(f Facts) *view {
 	return v
 }
 
-// podsUnder returns the pods of the record under a budget that are still on the node.
 func (v *view) podsUnder(b v1alpha1.BudgetReference) []*corev1.Pod {
 	return v.onNode(v.staying[b.UID])
 }

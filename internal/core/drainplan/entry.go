@@ -137,12 +137,10 @@ func (e Entry) Depth() int { return e.depth }
 // Same returns true if both entries have the same pod type, priority and selector.
 func (e Entry) Same(other Entry) bool { return e.Compare(other) == 0 && e.line == other.line }
 
-// within returns true if wide covers at least the pods of e.
 func (e Entry) within(wide Entry) bool {
 	return e.depth == wide.depth && e.spec.PodPriority <= wide.spec.PodPriority && e.selectsWithin(wide)
 }
 
-// selectsWithin is within for the selectors alone.
 func (e Entry) selectsWithin(wide Entry) bool {
 	if wide.line == "" || e.line == wide.line {
 		return true

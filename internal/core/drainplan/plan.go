@@ -41,7 +41,6 @@ func Normalise(plan []v1alpha1.DrainPlanEntry) []v1alpha1.DrainPlanEntry {
 	return normal
 }
 
-// maxEntries is the maximum of the API.
 const maxEntries = 64
 
 // Inject returns the plan with the missing default entries in their places. A plan that the API

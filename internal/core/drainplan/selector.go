@@ -10,16 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// choice holds the selected values of one label.
 type choice struct {
-	// values are selected, or all but these.
 	values sets.Set[string]
 	others bool
-	// absent is true if pods without the label are selected.
 	absent bool
 }
 
-// anyValue selects every pod.
 var anyValue = choice{others: true, absent: true}
 
 func choiceOf(r *labels.Requirement) choice {
@@ -55,7 +51,6 @@ func (c choice) and(d choice) choice {
 	return both
 }
 
-// text returns a key of the choice for a label.
 func (c choice) text(key string) string {
 	values := strings.Join(sets.List(c.values), ",")
 	switch {
@@ -74,7 +69,6 @@ func (c choice) text(key string) string {
 	}
 }
 
-// choices holds what a selector selects, by label.
 type choices map[string]choice
 
 func choicesOf(requirements labels.Requirements) choices {

@@ -142,7 +142,6 @@ func (s Set) Render(known []Entry) []v1alpha1.DrainPlanEntry {
 	return lines
 }
 
-// line returns the line of one pod type and selector, false if it is not reached.
 func (s Set) line(of Entry) (v1alpha1.DrainPlanEntry, bool) {
 	line, reached := of.spec, false
 	for _, entry := range s.entries {

@@ -104,7 +104,6 @@ func (s Set) choose(ask func(*rule) answer) Rules {
 	return Rules{candidates: candidates}
 }
 
-// appliesTo returns whether the rule applies to a pod of its Machine or node.
 func (c *candidate) appliesTo(pod *corev1.Pod, facts *Facts) answer {
 	if len(c.pods) == 0 {
 		return c.answer

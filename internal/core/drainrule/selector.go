@@ -15,7 +15,6 @@ type answer struct {
 	unclear string
 }
 
-// and is no if either answer is no.
 func (a answer) and(b answer) answer {
 	switch {
 	case a.no || b.no:
@@ -26,7 +25,6 @@ func (a answer) and(b answer) answer {
 	return b
 }
 
-// anyOf is yes if the answer to any entry is yes.
 func anyOf(entries []entry, ask func(*entry) answer) answer {
 	all := answer{no: true}
 	for n := range entries {
@@ -44,7 +42,6 @@ func anyOf(entries []entry, ask func(*entry) answer) answer {
 // entry selects by the labels of an object and of its Cluster or namespace.
 type entry struct{ own, around selector }
 
-// selector is a label selector.
 type selector struct {
 	// understood is its valid part; nil selects everything.
 	understood labels.Selector

@@ -30,7 +30,6 @@ type Treatment struct {
 
 // Facts are objects that rules depend on. What has neither an entry nor an error does not exist.
 type Facts struct {
-	// Namespaces are labels by name.
 	Namespaces      map[string]map[string]string
 	NamespaceErrors map[string]string
 	DaemonSets      map[types.NamespacedName]types.UID
@@ -116,7 +115,6 @@ func (r Rules) Ask(pod *corev1.Pod, facts Facts) Treatment {
 	return treatment
 }
 
-// lowest returns the lowest order that the rules from the nth on, or the default, may give a pod.
 func (r Rules) lowest(n int, pod *corev1.Pod, facts *Facts) int32 {
 	lowest := int32(NoOrder)
 	for ; n < len(r.candidates); n++ {

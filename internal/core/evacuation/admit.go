@@ -62,8 +62,7 @@ type Verdict struct {
 	Admitted bool
 	// Gone is true if the pod that the caller has been waiting for is gone, and
 	// the one that bears its name now is none of the caller's business.
-	Gone bool
-	// Message says why not, for people.
+	Gone    bool
 	Message string
 	// Create is the Evacuation to be created; nil if there is one.
 	Create *v1alpha1.Evacuation
@@ -123,7 +122,6 @@ func Admit(c Call) Verdict {
 	}
 }
 
-// barring returns the budgets of the pod whose locks count.
 func (c Call) barring() []*policyv1.PodDisruptionBudget {
 	applying := budget.Applying(c.Pod, c.Budgets)
 	if c.NodeGoes {
@@ -147,7 +145,6 @@ func onlyForMaintenances(e *v1alpha1.Evacuation, turn string) bool {
 	})
 }
 
-// joined returns the snapshot as it is when the call has been noted.
 func joined(c Call) Snapshot {
 	s := c.Snapshot
 	if c.Evacuation == nil {
@@ -172,7 +169,6 @@ func asks(e *v1alpha1.Evacuation) bool {
 
 func (c Call) attempt() string { return c.Now.UTC().Format(time.RFC3339) }
 
-// dueAttempt returns what is to be noted of a caller who asks already, if anything is.
 func (c Call) dueAttempt() string {
 	if c.Evacuation == nil || !asks(c.Evacuation) {
 		return ""

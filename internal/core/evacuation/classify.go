@@ -40,7 +40,6 @@ const (
 
 // Outcome is the API server's answer to a request to evict, or why it is not asked.
 type Outcome struct {
-	// Result is the kind of the answer.
 	Result Result
 	// Type names the blocker of the pod, empty for Evicted and Gone.
 	Type v1alpha1.BlockerType
@@ -133,7 +132,6 @@ func refusal(kind v1alpha1.BlockerType, answer metav1.Status) Outcome {
 	return Outcome{Result: Refused, Type: kind, Message: answer.Message, RetryAfter: retryAfter(answer)}
 }
 
-// passing returns an answer that may be another one in a moment.
 func passing(result Result, answer metav1.Status) Outcome {
 	outcome := refusal(kindOf(answer), answer)
 	outcome.Result = result

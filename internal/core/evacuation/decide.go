@@ -83,7 +83,6 @@ func bound(s Snapshot) bool {
 	return over
 }
 
-// forbidden is only what an evacuator forbids who has had a turn.
 func forbidden(e *v1alpha1.Evacuation) bool {
 	return e.Status.EvacuationCancellationPolicy == v1alpha1.CancellationForbid && e.Status.ActiveEvacuatorClass != ""
 }

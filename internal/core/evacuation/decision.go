@@ -12,22 +12,17 @@ import (
 
 // Snapshot is everything that a decision reads. It is never changed by Decide.
 type Snapshot struct {
-	// Now is the time of the decision.
-	Now time.Time
-	// ClockSkewed is true while that is not trusted; see package skew.
+	Now         time.Time
 	ClockSkewed bool
 	// Fresh is for how much longer Ebbtide's own evacuators may be silent, because it has just
 	// begun to act and they were away with it; see Lenience.
-	Fresh time.Duration
-	// Evacuation is the object.
+	Fresh      time.Duration
 	Evacuation *v1alpha1.Evacuation
 	// Pod is the pod that bears the name in podRef, whatever its UID; nil if it
 	// is known that there is none.
-	Pod *corev1.Pod
-	// Evacuators holds those that are registered for the pod now.
+	Pod        *corev1.Pod
 	Evacuators []v1alpha1.Evacuator
-	// Problems are the registrations that are left out, and why.
-	Problems []podclass.Problem
+	Problems   []podclass.Problem
 }
 
 // State names the stage of an evacuation.
@@ -60,22 +55,19 @@ const (
 // and returns, records Status, then acts: DropFinalizers, Delete, Evict. Events become true with
 // the last of these.
 type Decision struct {
-	State State
-	// Message says why, for people.
+	State   State
 	Message string
 	// Evacuators are to be written into the spec before anything else; nil if
 	// they are there already or there are none.
 	Evacuators []v1alpha1.Evacuator
 	// Status is the whole status to be written; nil if it stays as it is.
-	Status *v1alpha1.EvacuationStatus
-	// DropFinalizers are removed from the object.
+	Status         *v1alpha1.EvacuationStatus
 	DropFinalizers []string
 	// Delete is true if the object is to be deleted; in StateDone it is marked by
 	// Finished and then deleted together with others.
 	Delete bool
 	// Evict is true if the pod is to be evicted, as soon as its budgets allow.
-	Evict bool
-	// RequeueAfter is the time at which time alone would change the decision; 0 is never.
+	Evict        bool
 	RequeueAfter time.Duration
 	// Events become true with the writes: with the eviction if Evict is true, with
 	// Status if there is one, and else with the clean-up.

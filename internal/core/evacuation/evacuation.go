@@ -16,7 +16,6 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// maxPodNameInName limits the characters of the pod's name in the name of its Evacuation.
 const maxPodNameInName = 150
 
 // Name returns the name of the Evacuation of a pod.
@@ -77,7 +76,6 @@ func Instigators(e *v1alpha1.Evacuation) []string {
 	return withPrefix(e.Finalizers, true)
 }
 
-// foreignFinalizers returns those that hold the object for other reasons.
 func foreignFinalizers(e *v1alpha1.Evacuation) []string {
 	return withPrefix(e.Finalizers, false)
 }

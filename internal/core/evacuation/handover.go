@@ -12,17 +12,15 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// maxCause bounds a Cause in its annotation.
 const maxCause = 1024
 
 // Cause is the Eviction of lifecycle.k8s.io, and its active responder, for which an Evacuation is
 // requested.
 type Cause struct {
 	// Name and UID identify the Eviction, which is in the same namespace.
-	Name string    `json:"name"`
-	UID  types.UID `json:"uid"`
-	// Responder requests the Evacuation.
-	Responder string `json:"responder"`
+	Name      string    `json:"name"`
+	UID       types.UID `json:"uid"`
+	Responder string    `json:"responder"`
 }
 
 // CauseOf returns the Cause of an Evacuation; empty if it has none that is valid.

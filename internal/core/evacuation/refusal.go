@@ -63,12 +63,10 @@ func ReportEvery(status v1alpha1.EvacuationStatus, refusal Refusal) time.Duratio
 	}
 }
 
-// news reports whether the refusal says anything that the status does not.
 func news(status v1alpha1.EvacuationStatus, refusal Refusal) bool {
 	return ReportEvery(status, refusal) < CountInterval
 }
 
-// sameKind reports whether two statuses tell of refusals by the same.
 func sameKind(a, b v1alpha1.EvacuationStatus) bool {
 	conditionA := meta.FindStatusCondition(a.Conditions, v1alpha1.ConditionEvictionRefused)
 	conditionB := meta.FindStatusCondition(b.Conditions, v1alpha1.ConditionEvictionRefused)

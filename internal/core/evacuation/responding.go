@@ -6,17 +6,14 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
-// maxSaid limits the bytes of a responder's report that callers see.
 const maxSaid = 300
 
 // Responding is the responder of a pod that somebody has asked to move it, by an Eviction of
 // lifecycle.k8s.io, and whose turn it is. Its zero value is that there is none, or that it is
 // the turn of the default evictor.
 type Responding struct {
-	// Eviction and Responder are their names.
 	Eviction, Responder string
-	// Says holds the last report of the responder.
-	Says string
+	Says                string
 	// Unknown is the reason why it is not known whether there is one, in a phrase; empty if it is.
 	Unknown string
 }

@@ -106,7 +106,6 @@ func silence(status *v1alpha1.EvacuationStatus) string {
 // Lenience limits how long Ebbtide's own evacuators may be silent after it has begun to act.
 const Lenience = 3 * time.Minute
 
-// deadline returns when a turn ends in which nothing is reported any more.
 func (s Snapshot) deadline() time.Time {
 	status := &s.Evacuation.Status
 	at, fresh := status.EvacuationProgressTimestamp.Add(patience(s.Evacuation)), s.Now.Add(s.Fresh)
@@ -119,7 +118,6 @@ func (s Snapshot) deadline() time.Time {
 	return at
 }
 
-// patience returns how long an evacuator may be silent.
 func patience(e *v1alpha1.Evacuation) time.Duration {
 	if e.Spec.ProgressDeadlineSeconds == nil {
 		return v1alpha1.DefaultProgressDeadlineSeconds * time.Second
@@ -127,7 +125,6 @@ func patience(e *v1alpha1.Evacuation) time.Duration {
 	return time.Duration(*e.Spec.ProgressDeadlineSeconds) * time.Second
 }
 
-// activate gives the turn to an evacuator; why is empty for the first one.
 func activate(s Snapshot, class, why string) Decision {
 	message := fmt.Sprintf("Evacuator %s is to move the pod.", class)
 	if why != "" {

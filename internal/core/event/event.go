@@ -9,11 +9,9 @@ import corev1 "k8s.io/api/core/v1"
 
 // Event is one event about one object.
 type Event struct {
-	// Regarding is the object that the event is shown on.
 	Regarding corev1.ObjectReference
 	// Type is corev1.EventTypeNormal or corev1.EventTypeWarning.
-	Type string
-	// Reason is a constant of the API.
+	Type   string
 	Reason string
 	// Action names the action of Ebbtide, a CamelCase verb.
 	Action string
@@ -21,7 +19,6 @@ type Event struct {
 	Message string
 }
 
-// template is an event without its object and message.
 type template struct{ kind, reason, action string }
 
 func normal(reason, action string) template {

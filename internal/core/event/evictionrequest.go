@@ -33,7 +33,6 @@ func EvictionRequestNameTaken(pod *corev1.Pod, name string) Event {
 		name, excerpt.Of(pod.Name, maxNamed), Responders(pod), command.Of("kubectl -n %s delete evictionrequest %s", pod.Namespace, name)))
 }
 
-// maxNamed limits the bytes of a name that are shown.
 const maxNamed = 100
 
 // Responders returns the names of some responders of a pod.

@@ -22,7 +22,6 @@ var (
 	PastDeadline          = warning(v1alpha1.EventPastDeadline, "Drain").onMaintenance
 )
 
-// maxNames limits the names in a message.
 const maxNames = 3
 
 // StageStarted reports that the controller acts on a new stage.
@@ -167,9 +166,8 @@ func TooManyBudgets(pod *corev1.Pod, why string) Event {
 // LatePod is a pod that is left at a deadline.
 type LatePod struct {
 	// Maintenance is the name of the NodeMaintenance, Deadline when the pod had to be gone.
-	Maintenance string
-	Deadline    time.Time
-	// GracePeriodSeconds is its remaining grace period.
+	Maintenance        string
+	Deadline           time.Time
 	GracePeriodSeconds int64
 }
 

@@ -15,7 +15,6 @@ func reference(version, kind string, object metav1.Object) corev1.ObjectReferenc
 	return corev1.ObjectReference{APIVersion: version, Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID()}
 }
 
-// exact returns a reference to the version of an object that was decided about.
 func exact(version, kind string, object metav1.Object) corev1.ObjectReference {
 	to := reference(version, kind, object)
 	to.ResourceVersion = object.GetResourceVersion()

@@ -6,7 +6,6 @@ import (
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 )
 
-// longestAnswer bounds how long a request may stay unanswered while others are answered.
 const longestAnswer = 10 * time.Minute
 
 // Availability reports whether pods can be evicted by EvictionRequests. Its zero value means that
@@ -23,8 +22,7 @@ type Availability struct {
 	Answered time.Time
 	// Since is the time at which this manager first read the requests.
 	Since time.Time
-	// Now is the API server's time.
-	Now time.Time
+	Now   time.Time
 }
 
 // Mechanism is the kind of object by which a pod is evicted.

@@ -29,8 +29,7 @@ const (
 
 	// defaultPriority ranks DefaultEvictor. maxResponders limits those of a pod, as in the API.
 	defaultPriority, maxResponders = 100, 10
-	// maxRequesters limits the requesters and owners of an Eviction.
-	maxRequesters = 100
+	maxRequesters                  = 100
 )
 
 // Target is the pod that is to be evicted: the one with this UID, and no other of its name.
@@ -57,11 +56,9 @@ func EvictionTarget(e *lifecyclev1alpha1.Eviction) (Target, bool) {
 
 // Snapshot is the state of the pods of one Stem in one namespace.
 type Snapshot struct {
-	// Now is the API server's time.
 	Now time.Time
 	// Pods have the names of targets. They are read from the API server.
-	Pods []*corev1.Pod
-	// Requests and Evictions are all those of these pods.
+	Pods      []*corev1.Pod
 	Requests  []*lifecyclev1alpha1.EvictionRequest
 	Evictions []*lifecyclev1alpha1.Eviction
 	// Strangers are Evictions of other pods that use up names of these.
@@ -89,15 +86,13 @@ type RequestChange struct {
 
 // Decision is the objects to write, in this order.
 type Decision struct {
-	// Creations are Evictions that are missing.
 	Creations []*lifecyclev1alpha1.Eviction
 	// Metadata are Evictions with the labels and owners that they lacked.
 	Metadata  []*lifecyclev1alpha1.Eviction
 	Evictions []EvictionChange
 	Requests  []RequestChange
 	// Ended are the targets that are gone or have ended and whose Evictions are not final yet.
-	Ended []types.UID
-	// RequeueAfter is the time at which to decide again if nothing happens before; 0 is never.
+	Ended        []types.UID
 	RequeueAfter time.Duration
 }
 
@@ -120,7 +115,6 @@ func Decide(s Snapshot) Decision {
 	return d
 }
 
-// targets returns the targets in a stable order.
 func (s Snapshot) targets() []Target {
 	var all []Target
 	for _, request := range s.Requests {
@@ -137,7 +131,6 @@ func (s Snapshot) targets() []Target {
 	return slices.Compact(all)
 }
 
-// subject is one target with its objects.
 type subject struct {
 	Snapshot
 	target Target
@@ -197,7 +190,6 @@ func (s subject) decide(d *Decision) {
 	}
 }
 
-// advance returns the next status of an Eviction.
 func (s subject) advance(d *Decision, e *lifecyclev1alpha1.Eviction, first bool) lifecyclev1alpha1.EvictionStatus {
 	if Final(&e.Status) {
 		return e.Status

@@ -15,10 +15,8 @@ const tolerance = time.Minute
 
 // Holder is the responder for which all other drainers of a pod wait.
 type Holder struct {
-	// Eviction and Responder are their names.
 	Eviction, Responder string
-	// Message is the last report of the responder.
-	Message string
+	Message             string
 }
 
 // HolderOf returns the active responder of a pod in any Eviction that is not over; its zero value if

@@ -46,7 +46,6 @@ func NameStem(name string) string {
 	return Stem(pod)
 }
 
-// number returns the n of a name; 0 if it has none.
 func number(name string) int {
 	rest, ours := strings.CutPrefix(name, "pod-")
 	digits, _, found := strings.Cut(rest, "-")

@@ -132,8 +132,7 @@ func Failure(request *lifecyclev1alpha1.EvictionRequest) *metav1.Condition {
 type Cleanup struct {
 	Delete bool
 	// Record is the request with the time of its withdrawal; nil if it has that.
-	Record *lifecyclev1alpha1.EvictionRequest
-	// RequeueAfter is the time at which to decide again; 0 is never.
+	Record       *lifecyclev1alpha1.EvictionRequest
 	RequeueAfter time.Duration
 }
 

@@ -24,7 +24,6 @@ const (
 	longestFinish = (10*365 - 1) * 24 * time.Hour
 )
 
-// progress holds the report of an active responder.
 type progress struct {
 	message string
 	// finish is the expected end; nil if it is not known.
@@ -52,7 +51,6 @@ func (p progress) report(own *lifecyclev1alpha1.ResponderStatus, now time.Time) 
 	}}
 }
 
-// completion returns the last report of a responder.
 func completion(own *lifecyclev1alpha1.ResponderStatus, now time.Time, message string) ResponseDecision {
 	message, at := excerpt.Of(message, maxMessage), heartbeat(own, now)
 	return ResponseDecision{Report: &lifecyclev1alpha1.ResponderStatus{Name: own.Name, HeartbeatTime: at, CompletionTime: at, Message: &message}}

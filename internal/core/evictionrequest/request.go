@@ -25,7 +25,6 @@ func (s subject) fault() string {
 	return ""
 }
 
-// settled reports whether the status of a request is final.
 func settled(request *lifecyclev1alpha1.EvictionRequest) bool {
 	if !observed(request) {
 		return false
@@ -55,14 +54,12 @@ func (s subject) conditionsOf(
 	return copied
 }
 
-// refuse writes a fault to a request.
 func (d *Decision) refuse(s Snapshot, request *lifecyclev1alpha1.EvictionRequest, fault string) {
 	if request.DeletionTimestamp == nil && !settled(request) {
 		d.setConditions(s, request, failed(lifecyclev1alpha1.EvictionConditionReasonEvictionInvalid, fault))
 	}
 }
 
-// setConditions writes conditions to a request that lacks them.
 func (d *Decision) setConditions(s Snapshot, request *lifecyclev1alpha1.EvictionRequest, conditions []metav1.Condition) {
 	status := *request.Status.DeepCopy()
 	status.ObservedGeneration = new(request.Generation)

@@ -40,7 +40,6 @@ func byRelevance(requests []*lifecyclev1alpha1.EvictionRequest) []*lifecyclev1al
 	})
 }
 
-// relevance is lower for more important requests.
 func relevance(request *lifecyclev1alpha1.EvictionRequest) int {
 	switch {
 	case asks(request):

@@ -35,7 +35,6 @@ func fromTheTop(domain string) []string {
 	return labels
 }
 
-// responders returns the inactive responders of a pod in their order, with the default one.
 func responders(pod *corev1.Pod) []lifecyclev1alpha1.TargetResponder {
 	all := []lifecyclev1alpha1.TargetResponder{{
 		Name: DefaultEvictor, Priority: new(int32(defaultPriority)), State: lifecyclev1alpha1.ResponderStateInactive,
@@ -96,7 +95,6 @@ func end(status *lifecyclev1alpha1.EvictionStatus, as lifecyclev1alpha1.Responde
 	}
 }
 
-// activateNext activates the next responder; false if there is none.
 func activateNext(status *lifecyclev1alpha1.EvictionStatus, now time.Time) bool {
 	ordered := slices.Clone(status.TargetResponders)
 	Sort(ordered)

@@ -40,14 +40,12 @@ func ManagerOf(responder string) string {
 
 // ResponseSnapshot is the state from which an active responder of ours decides.
 type ResponseSnapshot struct {
-	// Now is the API server's time.
 	Now      time.Time
 	Eviction *lifecyclev1alpha1.Eviction
 	// Pod is the target as the API server has it; nil if it is gone.
 	Pod *corev1.Pod
 	// Responder is v1alpha1.DeploymentSurgeResponder or DefaultEvictor.
-	Responder string
-	// Clock is the time of Evacuations; ClockSkewed is true while it is not trusted.
+	Responder   string
 	Clock       time.Time
 	ClockSkewed bool
 	// Fresh is for how much longer Ebbtide's own evacuators may be silent.
@@ -63,8 +61,7 @@ type ResponseSnapshot struct {
 // ResponseDecision is the next act of a responder. The Evacuation is written before the report.
 type ResponseDecision struct {
 	// Report is the new status of the responder; nil if it does not change.
-	Report *lifecyclev1alpha1.ResponderStatus
-	// RequeueAfter is the time of the next heartbeat; 0 is never.
+	Report       *lifecyclev1alpha1.ResponderStatus
 	RequeueAfter time.Duration
 	// Evacuation is the Evacuation to create or update; nil if it stays.
 	Evacuation *v1alpha1.Evacuation
@@ -103,7 +100,6 @@ var unevictable = map[v1alpha1.PodType]string{
 	v1alpha1.PodTypeStatic:    "Static pods are not evicted: a NodeMaintenance stops them",
 }
 
-// endOf returns the message that a pod is gone or has ended.
 func endOf(name string, pod *corev1.Pod) string {
 	if pod == nil {
 		return fmt.Sprintf("Pod %s is gone.", name)

@@ -122,7 +122,6 @@ func Foreign(e *lifecyclev1alpha1.Eviction, now time.Time) string {
 	return ""
 }
 
-// owns reports whether a manager owns a field.
 func owns(entry *metav1.ManagedFieldsEntry, path ...string) bool {
 	if entry.FieldsV1 == nil {
 		return false

@@ -21,7 +21,6 @@ const (
 	conditionFailed  = string(lifecyclev1alpha1.EvictionConditionFailed)
 	conditionEvicted = string(lifecyclev1alpha1.EvictionConditionTargetEvicted)
 
-	// maxQuote bounds the quoted last message of a responder.
 	maxQuote = 1000
 )
 
@@ -125,7 +124,6 @@ func (s subject) patience(active *lifecyclev1alpha1.ResponderStatus) time.Durati
 	return max(deadline(active).Sub(s.Now), HeartbeatEvery-s.Acting)
 }
 
-// failureMessage returns the message of an Eviction without further responders.
 func (s subject) failureMessage(last *lifecyclev1alpha1.ResponderStatus) string {
 	message := fmt.Sprintf("All responders have ended, and pod %s still exists", s.target.Name)
 	if last == nil || last.Message == nil || *last.Message == "" {

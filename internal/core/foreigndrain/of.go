@@ -90,7 +90,6 @@ func ofKarpenter(node *corev1.Node) (Drain, bool) {
 	return d, node.DeletionTimestamp != nil && slices.Contains(node.Finalizers, v1alpha1.KarpenterTerminationFinalizer)
 }
 
-// ofCondition is whoever says so in the condition that is for everybody's drains.
 func ofCondition(node *corev1.Node) (Drain, bool) {
 	c := Announced(node)
 	if c == nil {

@@ -35,8 +35,7 @@ type Group struct {
 	// Maintenances and Nodes are its members by name, sorted. A member that was looked up is
 	// included even if the index does not have it.
 	Maintenances, Nodes []string
-	// parted is true if the group may have changed.
-	parted bool
+	parted              bool
 }
 
 // Key returns the member that identifies the group: its first maintenance or, without any, its node.

@@ -27,7 +27,6 @@ type Index struct {
 	held      map[string]map[string]bool
 }
 
-// selecting is a NodeMaintenance.
 type selecting struct {
 	// selector is nil if it selects no node.
 	selector *maintenance.NodeSelector
@@ -38,7 +37,6 @@ type selecting struct {
 	group *Group
 }
 
-// selected is a node.
 type selected struct {
 	object       *corev1.Node
 	holders      []string
@@ -133,7 +131,6 @@ func (x *Index) init() {
 	}
 }
 
-// has returns true if the node belongs to the maintenance of this name.
 func (s *selecting) has(name string, node *selected) bool {
 	if s.over || node == nil {
 		return false
@@ -156,7 +153,6 @@ func (x *Index) candidates(name string, m *selecting) []map[string]bool {
 	return sets
 }
 
-// selecting returns the maintenances that a node belongs to.
 func (x *Index) selecting(node *selected) map[string]bool {
 	names := map[string]bool{}
 	candidates := x.selectors.Candidates(node.object.Labels, labelindex.Name(node.object.Name))
@@ -168,7 +164,6 @@ func (x *Index) selecting(node *selected) map[string]bool {
 	return names
 }
 
-// relabel indexes a node by its labels.
 func (x *Index) relabel(name string, before, now map[string]string) {
 	for key, value := range before {
 		x.unfile(labelindex.Pair{Key: key, Value: value}, name)
@@ -181,7 +176,6 @@ func (x *Index) relabel(name string, before, now map[string]string) {
 func (x *Index) file(pair labelindex.Pair, name string)   { insert(x.labelled, pair, name) }
 func (x *Index) unfile(pair labelindex.Pair, name string) { remove(x.labelled, pair, name) }
 
-// hold indexes a node by the holders in its ledger.
 func (x *Index) hold(name string, node *selected, holders []string) {
 	for _, holder := range node.holders {
 		remove(x.held, holder, name)

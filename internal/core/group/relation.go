@@ -56,7 +56,6 @@ func (x *Index) neighbours(member Member) iter.Seq[Member] {
 	}
 }
 
-// place returns where the group of a member is cached; nil if it is not in the index.
 func (x *Index) place(member Member) **Group {
 	if member.Node {
 		if node := x.nodes[member.Name]; node != nil {
@@ -84,7 +83,6 @@ func (x *Index) join(member Member, g *Group) {
 	}
 }
 
-// part invalidates the cached group of a member.
 func (x *Index) part(member Member) {
 	if known := x.known(member); known != nil {
 		known.parted = true

@@ -15,12 +15,10 @@ const namedMachines = 3
 
 // ClusterSnapshot is everything that a decision on a Cluster reads.
 type ClusterSnapshot struct {
-	Cluster  *v1alpha1.Cluster
-	Machines []*v1alpha1.Machine
-	// Reachable is the state of the connection to the cluster.
+	Cluster   *v1alpha1.Cluster
+	Machines  []*v1alpha1.Machine
 	Reachable metav1.Condition
-	// HoldOff is the pause of the connection to the cluster.
-	HoldOff *v1alpha1.ClusterHoldOff
+	HoldOff   *v1alpha1.ClusterHoldOff
 }
 
 // ClusterDecision is the decision about a Cluster. Its Machines must be deleted separately.

@@ -63,7 +63,6 @@ func (r *reader) identify(object *unstructured.Unstructured, machine *v1alpha1.M
 	}
 }
 
-// failure joins the terminal failure fields of the older contract.
 func (r *reader) failure() string {
 	reason, message := r.text("status", "failureReason"), r.text("status", "failureMessage")
 	if reason == "" || message == "" {

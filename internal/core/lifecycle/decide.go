@@ -36,7 +36,6 @@ func Decide(s Snapshot) Decision {
 	return p.decision
 }
 
-// planner holds one decision in the making.
 type planner struct {
 	Snapshot
 	node observedNode
@@ -120,7 +119,6 @@ func (p *planner) set(condition string, status metav1.ConditionStatus, reason, m
 // now returns the time as the API stores it.
 func (p *planner) now() metav1.Time { return metav1.NewTime(p.Now.UTC()).Rfc3339Copy() }
 
-// before returns the previous reason of a condition.
 func (p *planner) before(condition string) string {
 	if c := meta.FindStatusCondition(p.Machine.Status.Conditions, condition); c != nil {
 		return c.Reason

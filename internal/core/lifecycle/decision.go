@@ -76,9 +76,7 @@ type Decision struct {
 	NodeMissing bool
 	// DeleteInfrastructure and DeleteBootstrap delete the object by UID and resource version.
 	DeleteInfrastructure, DeleteBootstrap bool
-	// DeleteNode is deleted by UID.
-	DeleteNode *corev1.Node
-	// RequeueAfter is the delay until time alone changes the decision; 0 is never.
-	RequeueAfter time.Duration
-	Events       []event.Event
+	DeleteNode                            *corev1.Node
+	RequeueAfter                          time.Duration
+	Events                                []event.Event
 }

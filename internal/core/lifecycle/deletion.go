@@ -11,7 +11,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
-// step is one step of a deletion.
 type step struct {
 	name  Step
 	title func(*planner) string
@@ -85,7 +84,6 @@ func (p *planner) delete() {
 	p.finish()
 }
 
-// start records the start of a step. It returns false if that was recorded before.
 func (p *planner) start(s step) bool {
 	began := s.began(p.decision.Status.Deletion)
 	if *began != nil {

@@ -89,7 +89,6 @@ func (p *planner) instance() string {
 	}
 }
 
-// ignoredHooks names the pre-drain hooks without an effect.
 func (p *planner) ignoredHooks() string {
 	hooks := preDrainHooks(p.Machine)
 	if len(hooks) == 0 {

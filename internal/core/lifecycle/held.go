@@ -41,7 +41,6 @@ func (p *planner) lookPreTerminate() verdict {
 	return verdict{}
 }
 
-// terminating reports whether we are deleting or have deleted the infrastructure.
 func (p *planner) terminating() bool {
 	r := p.Infrastructure
 	going := r.missing() || r.Object != nil && r.Object.Deleting

@@ -16,8 +16,7 @@ import (
 
 const (
 	namedHooks = 5
-	// maxOwner limits the owner of an annotation; the field of typed hooks has the same limit.
-	maxOwner = 512
+	maxOwner   = 512
 )
 
 func preCreateHooks(m *v1alpha1.Machine) []string {

@@ -36,7 +36,6 @@ func (p *planner) isAbsent() bool {
 	return p.Machine.Spec.ProviderID != "" && p.node.missing() && p.node.reason != v1alpha1.ReasonNotOwned
 }
 
-// problem returns why the Node is unknown, if it is.
 func (s observedNode) problem() string {
 	if s.node != nil || s.missing() {
 		return ""
@@ -142,7 +141,6 @@ func Own(m *v1alpha1.Machine, nodes []*corev1.Node) []*corev1.Node {
 	})
 }
 
-// unlessClaimed returns the Node unless it belongs to another Machine.
 func (p *planner) unlessClaimed(node *corev1.Node) observedNode {
 	for _, sibling := range p.Siblings {
 		if ref := sibling.Status.NodeRef; ref != nil && ref.UID == node.UID {
@@ -153,7 +151,6 @@ func (p *planner) unlessClaimed(node *corev1.Node) observedNode {
 	return withNode(node)
 }
 
-// recordNode records the Node before anything relies on it.
 func (p *planner) recordNode() {
 	node, ref := p.node.node, p.Machine.Status.NodeRef
 	if node == nil || ref != nil && ref.UID == node.UID {
@@ -163,7 +160,6 @@ func (p *planner) recordNode() {
 	p.decision.Record = true
 }
 
-// whyUntouchable returns why the Node is neither drained nor deleted, or why that is unclear.
 func (p *planner) whyUntouchable() (untouchable, unclear string) {
 	cluster := p.Cluster.Object
 	switch {

@@ -25,11 +25,9 @@ func (r Reading[T]) missing() bool { return r.Object == nil && r.Problem == "" }
 type External struct {
 	Kind, Name string
 	UID        types.UID
-	// Controller is the controlling owner, if any.
 	Controller *metav1.OwnerReference
-	// Owned is true if the Machine is the controlling owner.
-	Owned    bool
-	Deleting bool
+	Owned      bool
+	Deleting   bool
 	// Ready is true if the infrastructure is provisioned, or the bootstrap data created.
 	Ready          bool
 	ProviderID     string
@@ -45,8 +43,7 @@ func (e *External) isForeign() bool { return e.Controller != nil && !e.Owned }
 
 // Snapshot is everything that a decision reads. Decide does not change it.
 type Snapshot struct {
-	Now time.Time
-	// ClockSkewed is true while Now is not trusted; see package skew.
+	Now         time.Time
 	ClockSkewed bool
 	Machine     *v1alpha1.Machine
 	Cluster     Reading[v1alpha1.Cluster]

@@ -58,7 +58,6 @@ func (p *planner) infrastructureState() state {
 	}
 }
 
-// infrastructureLost reports whether the infrastructure of a created Machine is gone.
 func (p *planner) infrastructureLost() bool {
 	return p.Infrastructure.missing() && !p.deleting() && p.created() && p.Machine.Spec.ProviderID != ""
 }

@@ -49,16 +49,13 @@ func AgentPod(object *v1alpha1.NodeAgent, own string) types.NamespacedName {
 
 // Agent is the state of the agent of a node.
 type Agent struct {
-	// StaticPods are the pods that its NodeAgent reports.
-	StaticPods []v1alpha1.StaticPod
-	// ManifestDir is the directory that it reports.
+	StaticPods  []v1alpha1.StaticPod
 	ManifestDir string
 	// SilentSince is zero while the agent is known to run.
 	SilentSince time.Time
 	// AnswersUntil is the time until which it is known to run; zero if a watch tells its end.
 	AnswersUntil time.Time
-	// Reported is true if its silence was reported before.
-	Reported bool
+	Reported     bool
 }
 
 // AgentOf reads a NodeAgent.
@@ -87,7 +84,6 @@ func (a Agent) down(now time.Time) (down bool, at time.Time) {
 	return !now.Before(at), at
 }
 
-// agentReport returns what the agent of the node reports of a static pod.
 func (n *node) agentReport(object *corev1.Pod) (report v1alpha1.StaticPod, found bool) {
 	if n.agent == nil {
 		return v1alpha1.StaticPod{}, false
@@ -124,7 +120,6 @@ func (r *reader) readUnmirrored(n *node) {
 	}
 }
 
-// blockAgent returns the blocker of a static pod that waits for its agent.
 func (t *targeted) blockAgent(o *outcome, p *pod) (v1alpha1.Blocker, bool) {
 	if o.agent == nil || p.Type() != v1alpha1.PodTypeStatic || hasThirdParty(p.object) {
 		return v1alpha1.Blocker{}, false

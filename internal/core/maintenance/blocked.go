@@ -12,14 +12,12 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// blockedPod is a pod that cannot leave yet.
 type blockedPod struct {
 	// index is its place among the pods of the node.
 	index   int
 	blocker v1alpha1.Blocker
 }
 
-// block finds what blocks the pods that have to leave a node.
 func (t *targeted) block(o *outcome) {
 	facts := blocker.Facts{Now: t.Now, Node: o.object, DrainStarted: o.drainStarted()}
 	for i := range o.pods {
@@ -45,7 +43,6 @@ func (t *targeted) block(o *outcome) {
 	}
 }
 
-// blockPod finds what blocks the pod at index i.
 func (t *targeted) blockPod(o *outcome, i int, facts blocker.Facts) (v1alpha1.Blocker, bool) {
 	p, due := &o.pods[i], o.due(i)
 	if _, late := o.deletions[i]; late {
@@ -93,7 +90,6 @@ func (n *node) drainStarted() time.Time {
 	return announced
 }
 
-// drainAnnounced returns since when the node announces its drain; zero if it does not.
 func (n *node) drainAnnounced() time.Time {
 	if since := announcement.Since(n.object, v1alpha1.NodeMaintenanceInProgress); !since.IsZero() {
 		return since
@@ -101,7 +97,6 @@ func (n *node) drainAnnounced() time.Time {
 	return announcement.Since(n.object, v1alpha1.NodeDrainInProgress)
 }
 
-// obstacles holds what blocks a maintenance on a node.
 type obstacles struct {
 	// shown sums up all of them, cut to a few.
 	shown []v1alpha1.Blocker
@@ -109,10 +104,8 @@ type obstacles struct {
 	kinds []status.Obstacle
 }
 
-// concern selects the obstacles of a node that concern a maintenance.
 type concern struct{ pods, locks, cordon, writes, foreign bool }
 
-// obstaclesFor returns those of a maintenance that selects the node.
 func (o *outcome) obstaclesFor(one *selection) obstacles {
 	m := one.maintenance
 	of := concern{
@@ -142,7 +135,6 @@ func (o *outcome) obstaclesFor(one *selection) obstacles {
 	return known
 }
 
-// obstaclesOf sums up the blockers of some pods of the node and of the node itself.
 func (o *outcome) obstaclesOf(of concern, pods []blockedPod) obstacles {
 	blockers := make([]v1alpha1.Blocker, 0, len(pods))
 	for i := range pods {
@@ -166,7 +158,6 @@ func (o *outcome) obstaclesOf(of concern, pods []blockedPod) obstacles {
 	return obstacles{shown: blocker.Sum(blockers), kinds: status.Obstacles(blockers)}
 }
 
-// blockedPods counts the blocked pods of every node.
 func (c *conclusion) blockedPods() map[string]map[v1alpha1.BlockerType]int32 {
 	blocked := map[string]map[v1alpha1.BlockerType]int32{}
 	for i := range c.nodes {

@@ -11,7 +11,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/event"
 )
 
-// maxBlockedNodes bounds the events of blocked nodes in one decision. The status has the others.
 const maxBlockedNodes = 10
 
 // blockedEvents report what blocks a maintenance since the status that was read: on itself when
@@ -43,7 +42,6 @@ func (c *conclusion) blockedEvents(m *maintenance, nodes []nodeStatus, d *Mainte
 	return events
 }
 
-// blockedNode reports the first cause that the status has not listed yet.
 func (c *conclusion) blockedNode(s *nodeStatus, listed []v1alpha1.Blocker) []event.Event {
 	var known []v1alpha1.Blocker
 	if s.selection.observed != nil {
@@ -65,7 +63,6 @@ func (c *conclusion) blockedNode(s *nodeStatus, listed []v1alpha1.Blocker) []eve
 	return nil
 }
 
-// blockedBy returns the first pod by name that a maintenance waits for and that a cause blocks.
 func (o *outcome) blockedBy(cause v1alpha1.BlockerType, one *selection) (first *blockedPod) {
 	for i := range o.blocked {
 		p := &o.blocked[i]

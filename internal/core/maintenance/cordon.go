@@ -7,7 +7,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
-// cordonOf decides about the cordon of a node.
 func (t *targeted) cordonOf(o *outcome) cordon.Decision {
 	n := cordon.Node{
 		Object: o.object, Ledger: o.ledger, Holders: o.holders, Unclear: o.unclear, Protect: t.Protect,

@@ -16,7 +16,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance/status"
 )
 
-// maxDeletionEvents bounds the events of deleted pods in one decision.
 const maxDeletionEvents = 100
 
 // Deletion deletes a pod past its disruption budgets, because a deadline has come.
@@ -28,8 +27,7 @@ type Deletion struct {
 	// Maintenance is the name of the NodeMaintenance whose deadline it is. It is read from the
 	// API server before the first pod is deleted, so that a postponed deadline deletes nothing.
 	Maintenance string
-	// Events become true with the deletion.
-	Events []event.Event
+	Events      []event.Event
 }
 
 type dueDeletion struct {
@@ -37,7 +35,6 @@ type dueDeletion struct {
 	rank        deadline.Rank
 }
 
-// deletesOn returns true if the deadline of a maintenance now deletes the pods left on the node.
 func (s *observation) deletesOn(n *node, m *maintenance) bool {
 	if !n.read || m.deadline == nil || !m.deadline.Deletes || m.deadline.State(s.Now, m.began, s.ClockSkewed) != deadline.Came {
 		return false
@@ -117,7 +114,6 @@ func (t *targeted) dueDeletions(o *outcome) map[int]dueDeletion {
 	return due
 }
 
-// deletionsOf returns the deletions on a node, in the order of their ranks.
 func (c *conclusion) deletionsOf(o *outcome) []Deletion {
 	places := make([]int, 0, len(o.deletions))
 	for i, d := range o.deletions {
@@ -175,10 +171,8 @@ func (c *conclusion) undeletable(m *maintenance) int32 {
 	return count
 }
 
-// namedPods bounds the pods that a message names.
 const namedPods = 3
 
-// leftOf names some of the awaited pods of a maintenance, by node.
 func (c *conclusion) leftOf(m *maintenance) string {
 	var named []string
 	more := int32(0)

@@ -75,12 +75,10 @@ type conclusion struct {
 	// limits and the one that waits.
 	waiting map[[2]int]Explanation
 	// planned caches the targets of maintenances in Idle, by their text.
-	planned map[string]*status.Targets
-	// deletionEvents and unansweredEvents count events that are bounded.
+	planned                          map[string]*status.Targets
 	deletionEvents, unansweredEvents int
 }
 
-// outcome holds what is done to a node.
 type outcome struct {
 	*targetedNode
 	cordon cordon.Decision
@@ -94,8 +92,7 @@ type outcome struct {
 	// refusals are refused writes for the node, and an agent that does not bring pods back.
 	refusals    []v1alpha1.Blocker
 	agentEvents []event.Event
-	// foreign reports other drains of the node.
-	foreign []v1alpha1.Blocker
+	foreign     []v1alpha1.Blocker
 	// withdrawals and withdrawRequests are no longer wanted or not answered; forbidden are the
 	// Evacuations that must not be withdrawn.
 	withdrawals      []*v1alpha1.Evacuation
@@ -107,7 +104,6 @@ type outcome struct {
 	obstacles map[concern]obstacles
 }
 
-// wake has the outcome be decided again at a time.
 func (o *outcome) wake(now, at time.Time) {
 	if at.After(now) && (o.wakeTime.IsZero() || at.Before(o.wakeTime)) {
 		o.wakeTime = at
@@ -141,7 +137,6 @@ func (o *outcome) emptied(one *selection) bool {
 	return o.read && one.counted() == 0 && (one.maintenance.inPlace == nil || locked)
 }
 
-// back returns true if the node has returned from what the maintenance has drained it for.
 func (o *outcome) back(one *selection) bool {
 	return !o.lock.Returned.IsZero() && one.maintenance == o.inPlace && o.emptied(one)
 }

@@ -38,14 +38,12 @@ type MaintenanceDecision struct {
 	// nothing is done to its nodes after.
 	Complete, Returned          bool
 	AddFinalizer, DropFinalizer bool
-	// Status is the complete status to be written.
-	Status v1alpha1.NodeMaintenanceStatus
+	Status                      v1alpha1.NodeMaintenanceStatus
 	// Record is true if Status must be in the API before the shell acts: a stage starts, or drain
 	// targets grew.
 	Record bool
 	// Urgent is true if a condition changed, so that the report does not wait for the interval.
-	Urgent bool
-	// Events become true with the status, CompleteEvents with Complete.
+	Urgent                 bool
 	Events, CompleteEvents []event.Event
 }
 
@@ -73,7 +71,6 @@ type NodeDecision struct {
 	// Pinned is true if Conditions may only be written to the node as it was observed: they
 	// replace those of another drain, which may have begun again.
 	Pinned bool
-	// Events become true with Cordon.
 	Events []event.Event
 	// MissesAgent is true if Events report that the node's agent is silent.
 	MissesAgent bool
@@ -87,6 +84,5 @@ type Request struct {
 	Evacuation *v1alpha1.Evacuation
 	// EvictionRequest, unless nil, is created instead of an Evacuation.
 	EvictionRequest *lifecyclev1alpha1.EvictionRequest
-	// Events become true with the write.
-	Events []event.Event
+	Events          []event.Event
 }

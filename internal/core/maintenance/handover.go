@@ -12,7 +12,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance/handover"
 )
 
-// decideHandOver decides how far the node is handed over to each of its drains.
 func (t *targeted) decideHandOver(o *outcome) {
 	o.handovers = make([]handover.Decision, len(o.drains))
 	claims := make([]handover.Claim, len(o.drains))
@@ -49,7 +48,6 @@ func (o *outcome) handOverText(one *selection) string {
 	return "Waiting for the node to be handed over."
 }
 
-// handoverOf returns how far the only node of a maintenance with a completeWhen is handed over.
 func (c *conclusion) handoverOf(m *maintenance) handover.Decision {
 	if len(m.selections) == 0 {
 		return m.completeWhen.Absent()

@@ -37,7 +37,6 @@ type Relation struct {
 type Neighbour struct {
 	Name  string
 	Stage v1alpha1.NodeMaintenanceStage
-	// Relation is unset before Drain.
 	Relation
 }
 

@@ -59,7 +59,6 @@ func (n *node) leavers() []*corev1.Pod {
 	return leaving
 }
 
-// budgetsOf returns the budgets that protect some of the pods.
 func (t *targeted) budgetsOf(pods []*corev1.Pod) []*policyv1.PodDisruptionBudget {
 	var found []*policyv1.PodDisruptionBudget
 	for _, object := range pods {

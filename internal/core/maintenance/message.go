@@ -11,7 +11,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance/plan"
 )
 
-// namedNodes bounds the awaited nodes that a message names.
 const namedNodes = 3
 
 // Explanation holds what a maintenance in Drain does on a node or waits for.

@@ -11,7 +11,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance/announcement"
 )
 
-// nodeDecision returns what is done to a node now; any is false if that is nothing.
 func (c *conclusion) nodeDecision(o *outcome) (d NodeDecision, any bool) {
 	c.reportUnanswered(o.withdrawRequests)
 	d = NodeDecision{
@@ -43,7 +42,6 @@ func (c *conclusion) nodeDecision(o *outcome) (d NodeDecision, any bool) {
 	return d, true
 }
 
-// reportUnanswered adds events to the first withdrawals of unanswered EvictionRequests.
 func (c *conclusion) reportUnanswered(withdrawals []RequestWithdrawal) {
 	for i := range withdrawals {
 		if w := &withdrawals[i]; w.Unanswered != nil && c.unansweredEvents < maxUnanswered {

@@ -9,7 +9,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance/status"
 )
 
-// nodeStatus is an entry of nodeStatuses, and what it was made from.
 type nodeStatus struct {
 	status.Node
 
@@ -17,10 +16,8 @@ type nodeStatus struct {
 	obstacles obstacles
 }
 
-// noTargets are the targets of a maintenance before Drain.
 var noTargets status.Targets
 
-// nodeStatuses returns the status of each node of a maintenance, by name.
 func (c *conclusion) nodeStatuses(m *maintenance) ([]nodeStatus, status.Totals) {
 	statuses := make([]nodeStatus, len(m.selections))
 	sum := status.Totals{GivenBack: m.givenBack()}

@@ -17,13 +17,11 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// pod is an unfinished pod of a node in Drain.
 type pod struct {
 	drainplan.Subject
 	object     *corev1.Pod
 	evacuation *v1alpha1.Evacuation
-	// treatment is shared by many pods.
-	treatment *drainrule.Treatment
+	treatment  *drainrule.Treatment
 	// staying is set if a maintenance in place drains the node.
 	staying staying.Pod
 	// givenUp is true if the pod is terminating and its node can no longer confirm that it stopped.
@@ -32,8 +30,7 @@ type pod struct {
 	// not paused.
 	counted, wanted bool
 	// asked is true if evacuation carries our instigator finalizer.
-	asked bool
-	// request is our EvictionRequest for the pod, and eviction what has come of it.
+	asked        bool
 	request      *lifecyclev1alpha1.EvictionRequest
 	requestState evictionrequest.RequestState
 	eviction     *lifecyclev1alpha1.Eviction
@@ -46,8 +43,7 @@ type pod struct {
 }
 
 var (
-	ordinary = drainrule.Treatment{Behavior: v1alpha1.DrainBehaviorDrain}
-	// unremovable is the treatment of a pod that would come back.
+	ordinary    = drainrule.Treatment{Behavior: v1alpha1.DrainBehaviorDrain}
 	unremovable = drainrule.Treatment{Behavior: v1alpha1.DrainBehaviorSkip}
 )
 
@@ -55,17 +51,14 @@ var (
 // waits, and its requests are not withdrawn.
 func (p *pod) unclear() bool { return p.treatment.Cause != "" }
 
-// evacuable returns true if the pod leaves by an Evacuation, or if it may.
 func (p *pod) evacuable() bool {
 	return !p.unmirrored && (p.treatment.Behavior == v1alpha1.DrainBehaviorDrain || p.unclear())
 }
 
-// ours returns true if the Evacuation carries our instigator finalizer.
 func ours(evacuation *v1alpha1.Evacuation) bool {
 	return evacuation != nil && slices.Contains(evacuation.Finalizers, v1alpha1.NodeMaintenanceInstigator)
 }
 
-// readPods classifies the pods of a node in Drain and counts them for each of its maintenances.
 func (r *reader) readPods(n *node) {
 	all := r.Pods[n.name()]
 	n.pods = make([]pod, 0, len(all))
@@ -174,7 +167,6 @@ func (r *reader) readStaying(n *node) {
 	}
 }
 
-// budgets holds the budgets of a snapshot, compiled on first use.
 type budgets struct {
 	all      map[string][]*policyv1.PodDisruptionBudget
 	compiled map[string]budget.Compiled
@@ -189,10 +181,8 @@ func (b budgets) in(namespace string) budget.Compiled {
 	return compiled
 }
 
-// Count returns the number of budgets in a namespace.
 func (b budgets) Count(namespace string) int { return len(b.all[namespace]) }
 
-// Applying returns the budgets that protect a pod.
 func (b budgets) Applying(object *corev1.Pod) []*policyv1.PodDisruptionBudget {
 	return b.in(object.Namespace).Applying(object)
 }

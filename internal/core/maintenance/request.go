@@ -11,7 +11,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// requestState returns what has become of our EvictionRequest for the pod.
 func (p Pod) requestState() evictionrequest.RequestState {
 	return evictionrequest.RequestStateOf(p.Request, p.Object)
 }
@@ -40,7 +39,6 @@ func (s *observation) undecidedReason(p *pod) string {
 	return s.Requester.Unknown
 }
 
-// isLeaving reports whether the pod has been requested to leave.
 func (p *pod) isLeaving() bool {
 	return p.evacuation != nil || p.requestState == evictionrequest.Asked
 }

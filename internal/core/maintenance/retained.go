@@ -51,7 +51,6 @@ func (n *node) retainedBy(one *selection) []v1alpha1.Blocker {
 	return retained
 }
 
-// whyRetained returns why the maintenance does not wait for a pod.
 func (m *maintenance) whyRetained(p *pod) v1alpha1.BlockerType {
 	switch {
 	case m.ofMachine && p.givenUp:

@@ -23,9 +23,7 @@ type observation struct {
 	budgets      budgets
 }
 
-// node is a node as it was read.
 type node struct {
-	// object has only a name if the node is gone.
 	object *corev1.Node
 	gone   bool
 	index  int // in observation.nodes
@@ -58,7 +56,6 @@ type node struct {
 
 func (n *node) name() string { return n.object.Name }
 
-// selection is a node that a maintenance selects.
 type selection struct {
 	maintenance *maintenance
 	node        *node
@@ -73,7 +70,6 @@ type selection struct {
 	pending, evacuating, retained int32
 }
 
-// waitsFor returns true if the maintenance waits for the pod at index i.
 func (s *selection) waitsFor(i int) bool { return i < len(s.counts) && s.counts[i] }
 
 // counted returns the number of pods that the maintenance waits for on the node.
@@ -111,15 +107,13 @@ func read(snapshot Snapshot) *observation {
 // reader reads nodes. It parses what many of them repeat only once.
 type reader struct {
 	*observation
-	byName  map[string]*maintenance
-	targets plan.Pasts
-	ledgers map[string]*cordon.Ledger
-	// selectors indexes maintenances by their selectors, once indexed is true.
+	byName    map[string]*maintenance
+	targets   plan.Pasts
+	ledgers   map[string]*cordon.Ledger
 	selectors labelindex.Index[*maintenance]
 	indexed   bool
 }
 
-// read relates a node to its maintenances and reads its pods.
 func (r *reader) read(n *node) {
 	n.record = r.DrainRecords[n.name()]
 	_, n.read = r.Pods[n.name()]
@@ -143,7 +137,6 @@ func (r *reader) read(n *node) {
 	}
 }
 
-// fewMaintenances is the number up to which all maintenances are tried on every node.
 const fewMaintenances = 16
 
 // candidates returns the maintenances that can select a node, oldest first.

@@ -16,8 +16,7 @@ import (
 
 // Snapshot holds everything that a decision reads. Decide does not change it.
 type Snapshot struct {
-	Now time.Time
-	// ClockSkewed is true while Now is not trusted; see package skew.
+	Now         time.Time
 	ClockSkewed bool
 	// Maintenances are all NodeMaintenances, in any order.
 	Maintenances []*v1alpha1.NodeMaintenance
@@ -26,10 +25,8 @@ type Snapshot struct {
 	// Pods are by node name. A node without pods has an empty entry; without an entry its pods
 	// are unknown. A node with an entry that is not among Nodes is gone. Nodes with a DrainRecord
 	// need an entry, too.
-	Pods map[string][]Pod
-	// Budgets are the PodDisruptionBudgets, by namespace.
-	Budgets map[string][]*policyv1.PodDisruptionBudget
-	// DrainRecords are by the name of their node.
+	Pods         map[string][]Pod
+	Budgets      map[string][]*policyv1.PodDisruptionBudget
 	DrainRecords map[string]*v1alpha1.DrainRecord
 	// LongestLock bounds the lock of a budget; 0 is budget.LongestLock.
 	LongestLock time.Duration
@@ -40,12 +37,10 @@ type Snapshot struct {
 	Runners Runners
 	// Requester tells whether EvictionRequests can be used.
 	Requester evictionrequest.Availability
-	// Planned holds, by the name of a maintenance in Idle and by node, what it would do.
-	Planned map[string]map[string]v1alpha1.NodeMaintenanceNodeStatus
+	Planned   map[string]map[string]v1alpha1.NodeMaintenanceNodeStatus
 	// Protect are the annotations that keep autoscalers from removing nodes under maintenance:
 	// v1alpha1.KarpenterDoNotDisruptAnnotation, v1alpha1.ScaleDownDisabledAnnotation.
 	Protect []string
-	// Refused holds recently refused writes.
 	Refused map[Write]Refusal
 }
 

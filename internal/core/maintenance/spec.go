@@ -13,21 +13,17 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance/handover"
 )
 
-// maxDowntime is the maximum of InPlace.ExpectedDowntimeSeconds.
 const maxDowntime = 3600
 
-// maintenance is a NodeMaintenance as it was read.
 type maintenance struct {
 	object *v1alpha1.NodeMaintenance
 	age    int // the index in observation.maintenances
 	stage  v1alpha1.NodeMaintenanceStage
-	// starts is true if this decision starts the stage.
 	starts bool
 	// began is the recorded start of the Drain stage; zero if there is none yet.
 	began    time.Time
 	finished bool
-	// invalid is the error in the spec.
-	invalid error
+	invalid  error
 
 	selector *NodeSelector
 	plan     drainplan.Plan
@@ -42,8 +38,7 @@ type maintenance struct {
 	// ofMachine is true if the Machine of another controller goes with the node, paused if its
 	// drain is paused: it waits for pods and requests none to leave.
 	ofMachine, paused bool
-	// observed holds the observed status by node.
-	observed map[string]*v1alpha1.NodeMaintenanceNodeStatus
+	observed          map[string]*v1alpha1.NodeMaintenanceNodeStatus
 	// selections are the nodes that it selects, listed those whose ledger lists it, by name.
 	selections []*selection
 	listed     []*node
@@ -56,7 +51,6 @@ func (m *maintenance) holds() bool {
 	return m.stage == v1alpha1.StageCordon || m.stage == v1alpha1.StageDrain
 }
 
-// keeps returns true if the maintenance leaves the pod on its node.
 func (m *maintenance) keeps(p *pod) bool {
 	return p.staying.Stays && m.inPlace != nil && p.staying.Endurance >= m.downtime
 }
@@ -66,7 +60,6 @@ func compareAge(a, b *v1alpha1.NodeMaintenance) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
-// readMaintenances returns all maintenances, oldest first.
 func readMaintenances(objects []*v1alpha1.NodeMaintenance) []*maintenance {
 	sorted := slices.SortedFunc(slices.Values(objects), compareAge)
 	maintenances := make([]*maintenance, 0, len(sorted))

@@ -35,7 +35,6 @@ func hasStarted(m *v1alpha1.NodeMaintenance, stages ...v1alpha1.NodeMaintenanceS
 	return slices.ContainsFunc(m.Status.StageStatuses, func(s v1alpha1.StageStatus) bool { return slices.Contains(stages, s.Name) })
 }
 
-// drainBegan returns when the Drain stage was recorded; zero if it was not.
 func drainBegan(m *v1alpha1.NodeMaintenance) time.Time {
 	for _, stage := range m.Status.StageStatuses {
 		if stage.Name == v1alpha1.StageDrain && stage.StartTimestamp != nil {

@@ -23,7 +23,6 @@ func (c *conclusion) maintenanceDecision(m *maintenance) MaintenanceDecision {
 	return d
 }
 
-// report builds the status of one maintenance and what goes with it.
 func (c *conclusion) report(m *maintenance, d *MaintenanceDecision) {
 	c.advanceStage(m, d)
 	nodes, sum := c.nodeStatuses(m)
@@ -85,7 +84,6 @@ func (m *maintenance) ending() metav1.Condition {
 	return status.Ending(&m.object.Status, hasStarted(m.object, v1alpha1.StageDrain), !m.starts)
 }
 
-// add adds a node to the totals of a maintenance.
 func add(t *status.Totals, o *outcome, s *nodeStatus) {
 	m := s.selection.maintenance
 	if m.stage == v1alpha1.StageIdle {
@@ -124,7 +122,6 @@ func (c *conclusion) grown(m *maintenance) bool {
 	return false
 }
 
-// givenBack counts the nodes that are given back before the others.
 func (m *maintenance) givenBack() int {
 	if !m.holds() {
 		return 0

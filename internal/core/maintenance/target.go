@@ -22,15 +22,12 @@ type targeted struct {
 	nodes []targetedNode
 }
 
-// targetedNode is a node with the pods that have to leave it.
 type targetedNode struct {
 	*node
 	// ruling is the maintenance whose drain plan the target follows; nil if none is in Drain.
-	ruling *plan.Position
-	target *nodeTarget
-	// covered is true, by pod, if the target covers it.
-	covered []bool
-	// progress is by drain.
+	ruling   *plan.Position
+	target   *nodeTarget
+	covered  []bool
 	progress []plan.Progress
 	// order ranks the pods that leave now, later the next ones; noOrder if there are none.
 	order, later int64
@@ -70,7 +67,6 @@ func target(s *observation) *targeted {
 	return t
 }
 
-// drains returns the maintenances in Drain, by age, and their nodes, by name.
 func (s *observation) drains() ([]*plan.Maintenance, []*plan.Node) {
 	maintenances := make([]*plan.Maintenance, len(s.maintenances))
 	for age, m := range s.maintenances {
@@ -127,7 +123,6 @@ func findWave(t *targetedNode) {
 	}
 }
 
-// awaitsWave returns true if the pod at index i leaves in a later wave and is not leaving yet.
 func (t *targetedNode) awaitsWave(i int) bool {
 	p := &t.pods[i]
 	return t.leaves(i) && !p.unclear() && int64(p.treatment.Order) > t.order && !p.isLeaving() && p.object.DeletionTimestamp == nil

@@ -13,7 +13,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 )
 
-// maxUnanswered bounds the events about unanswered EvictionRequests in one decision.
 const maxUnanswered = 100
 
 // RequestWithdrawal withdraws one of our EvictionRequests.
@@ -22,8 +21,7 @@ type RequestWithdrawal struct {
 	Request, Withdrawn *lifecyclev1alpha1.EvictionRequest
 	// Unanswered is the pod for which no responder answered; nil if that is not the cause.
 	Unanswered *corev1.Pod
-	// Events become true with the write.
-	Events []event.Event
+	Events     []event.Event
 }
 
 // Write returns the key of the write in Snapshot.Refused.
@@ -87,7 +85,6 @@ func (t *targeted) withdrawRequest(o *outcome, request *lifecyclev1alpha1.Evicti
 	})
 }
 
-// blockRefused adds the refused writes of the node itself to what blocks it.
 func (t *targeted) blockRefused(o *outcome) {
 	if refusal, refused := t.Refused[Write{Kind: WriteCordon, Node: o.name()}]; refused && o.cordon.Change != nil {
 		o.refusals = append(o.refusals, blocker.CordonRefused(o.object, refusal))

@@ -9,7 +9,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/event"
 )
 
-// aside handles a manifest that is put aside.
 func (d *decider) aside(it *item) {
 	e := d.entry(it)
 	stays, part := d.stays(it), d.part(it)

@@ -35,8 +35,7 @@ type ControlPlane struct {
 	Hostname, Address string
 	Known             bool
 	Servers           []APIServer
-	// Etcd are the pods of all members.
-	Etcd []*corev1.Pod
+	Etcd              []*corev1.Pod
 	// Claim is the node that alone may take its part down, if any.
 	Claim string
 	// RestoreAfter limits how long no API server may respond before the parts are restored; 0 is
@@ -71,12 +70,11 @@ func (s APIServer) fresh(now time.Time) (until time.Time, is bool) {
 // has.
 type Claim int
 
+// The changes of the claim.
 const (
 	// ClaimKeep leaves the claim unchanged.
 	ClaimKeep Claim = iota
-	// ClaimTake takes the claim if no node has it.
 	ClaimTake
-	// ClaimRelease releases the claim.
 	ClaimRelease
 )
 
@@ -102,7 +100,6 @@ func (it *item) rank() int {
 	return it.plain.manifest().rank()
 }
 
-// componentOf returns the component of a pod. It is empty if the label and the containers disagree.
 func componentOf(pod *corev1.Pod) (component string) {
 	names := []string{pod.Labels["component"]}
 	for i := range pod.Spec.Containers {
@@ -300,7 +297,6 @@ func (d *decider) comes(it *item, key podKey) bool {
 	return there && d.unclear == nil && d.targets.Covers(asSubject(it.plain.Manifest.Labels, known.Priority))
 }
 
-// parts are the parts with a known rank.
 func (d *decider) parts() (parts []*item) {
 	for _, it := range d.items {
 		if (it.held != nil || it.plain != nil) && it.rank() >= 0 {

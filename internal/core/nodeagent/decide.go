@@ -35,14 +35,12 @@ func (k podKey) String() string { return k.namespace + "/" + k.name }
 
 func keyOf(pod *corev1.Pod) podKey { return podKey{pod.Namespace, pod.Name} }
 
-// item is all that is known of one manifest.
 type item struct {
 	file        string
 	plain, held *File
 	entry       *Entry
 }
 
-// decider holds one decision in the making.
 type decider struct {
 	Snapshot
 

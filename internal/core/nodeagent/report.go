@@ -22,7 +22,6 @@ const (
 	maxMessage = 1024
 )
 
-// terminating describes the termination of a pod, with a reason if it is stuck.
 func (d *decider) terminating(key podKey, e *Entry) (reason, message string) {
 	due := e.At.Add(e.grace() + stuckAfter)
 	switch {

@@ -62,7 +62,6 @@ func (d *decider) shown(key podKey, mirror *corev1.Pod) {
 	d.pods[key] = pod
 }
 
-// obstacle returns why the agent may not touch a pod.
 func (d *decider) obstacle(key podKey, mirror *corev1.Pod, makers []*item) (reason, message string) {
 	part, unsure := d.retainedPart(key, mirror, makers)
 	switch {
@@ -85,7 +84,6 @@ func (d *decider) obstacle(key podKey, mirror *corev1.Pod, makers []*item) (reas
 	return "", ""
 }
 
-// unmade returns why a pod has no readable manifest.
 func (d *decider) unmade(key podKey) (reason, message string) {
 	for _, file := range slices.Sorted(maps.Keys(d.items)) {
 		if f := d.items[file].plain; f != nil && f.Fault != "" {

@@ -12,7 +12,6 @@ import (
 
 // Snapshot is all that a decision reads. It is never changed by Decide.
 type Snapshot struct {
-	// Now is the time of the decision.
 	Now time.Time
 	// Self describes the agent itself.
 	Self Self
@@ -24,12 +23,10 @@ type Snapshot struct {
 	// KubeletSeen is the last renewal of the kubelet's Lease; zero is unknown.
 	KubeletSeen time.Time
 	// Evacuations holds the known ones of static pods of the node.
-	Evacuations []*v1alpha1.Evacuation
-	// Maintenances are the NodeMaintenances that hold the node, as far as they are known.
+	Evacuations  []*v1alpha1.Evacuation
 	Maintenances []*v1alpha1.NodeMaintenance
 	// Agent is the object of the agent; nil if there is none, or if it is unknown.
-	Agent *v1alpha1.NodeAgent
-	// Folder is the kubelet's.
+	Agent  *v1alpha1.NodeAgent
 	Folder Folder
 	// Journal holds the agent's records.
 	Journal      Journal
@@ -41,13 +38,11 @@ type Snapshot struct {
 // Self describes the agent itself.
 type Self struct {
 	Node, PodName, PodNamespace, Version, BootID string
-	// Dir is the folder with the manifests.
-	Dir string
+	Dir                                          string
 }
 
 // Folder is the folder with the manifests of static pods.
 type Folder struct {
-	// Known is true if the list is that of the folder.
 	Known bool
 	// Absent is true if there is no such folder, which is known too.
 	Absent bool
@@ -83,11 +78,9 @@ type Decision struct {
 	// and decided again afterwards.
 	Claim Claim
 	// Status is written to the NodeAgent. It is valid if nothing is moved and the Node is known.
-	Status v1alpha1.NodeAgentStatus
-	// Evacuations are statuses to be written.
+	Status      v1alpha1.NodeAgentStatus
 	Evacuations []Progress
-	// Events are true when the journal is stored.
-	Events []event.Event
+	Events      []event.Event
 	// After is the longest delay until the next decision; 0 waits for a change.
 	After time.Duration
 }
@@ -104,10 +97,8 @@ type Move struct {
 	File     string
 	From, To string
 	// Hold is true if the manifest is put aside, false if it is put back or out of the way.
-	Hold bool
-	// Over is true if To exists and is replaced.
-	Over bool
-	// Events are true when it has succeeded.
+	Hold   bool
+	Over   bool
 	Events []event.Event
 }
 

@@ -22,14 +22,11 @@ import (
 
 // Snapshot holds what is known of a node and its pods.
 type Snapshot struct {
-	// Now is by the clock of the node's cluster.
-	Now time.Time
-	// ClockSkewed is true while Now is not trusted; see package skew.
+	Now         time.Time
 	ClockSkewed bool
 	// Node is nil if it is known not to exist. Then there is nothing to drain.
-	Node *corev1.Node
-	Pods []*corev1.Pod
-	// Rules holds those for the Machine.
+	Node  *corev1.Node
+	Pods  []*corev1.Pod
 	Rules drainrule.Rules
 	Facts drainrule.Facts
 	// Answers holds the API server's last refusal to evict, by pod. One for a pod that is not
@@ -39,7 +36,6 @@ type Snapshot struct {
 
 // Decision holds what to do with the pods of the node.
 type Decision struct {
-	// Done is true if no pod is awaited.
 	Done bool
 	// Evict holds the pods to evict now, oldest first: those of the lowest order that is present.
 	Evict []*corev1.Pod
@@ -52,21 +48,18 @@ type Decision struct {
 
 	Terminating []*corev1.Pod
 	// Refused is the part of Evict that the API server refused to evict.
-	Refused []*corev1.Pod
-	// Completing pods are left to complete.
+	Refused    []*corev1.Pod
 	Completing []*corev1.Pod
 	// Later pods have a higher order.
-	Later []*corev1.Pod
-	// Unknown pods have no known treatment.
+	Later   []*corev1.Pod
 	Unknown []*corev1.Pod
 
 	// Failed is true if something is blocked that does not resolve itself: a pod of unknown
 	// treatment, or a refusal that is no ordinary wait.
 	Failed bool
 	// Message names what is awaited, in the form of the deletion-process page; empty if nothing is.
-	Message  string
-	Problems []Problem
-	// RequeueAfter is the delay until time alone changes the decision; 0 is never.
+	Message      string
+	Problems     []Problem
 	RequeueAfter time.Duration
 }
 
@@ -109,14 +102,12 @@ type drain struct {
 	Snapshot
 	Decision
 
-	// evictable pods are evicted, now or later.
 	evictable []*corev1.Pod
 	// causes is by pod in Unknown, orders by pod that has one.
 	causes map[types.UID]string
 	orders map[types.UID]int32
 }
 
-// sort decides what is done with a pod.
 func (d *drain) sort(pod *corev1.Pod) {
 	treatment := d.Rules.Of(pod, d.Facts)
 	for _, problem := range treatment.Problems {
@@ -159,7 +150,6 @@ func (d *drain) givenUp(pod *corev1.Pod) bool {
 	return false
 }
 
-// complete waits for a pod to complete or to go.
 func (d *drain) complete(pod *corev1.Pod) {
 	switch {
 	case podclass.Terminal(pod):

@@ -14,7 +14,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 )
 
-// namedPods bounds the pods of a group that the message names.
 const namedPods = 3
 
 // message has the form of the deletion-process page.
@@ -57,7 +56,6 @@ func reason(outcome evacuation.Outcome, pod *corev1.Pod) string {
 	return impersonal(answer(outcome), pod)
 }
 
-// unanswered returns the pods to evict that have not been refused.
 func (d *drain) unanswered() []*corev1.Pod {
 	refused := make(map[types.UID]bool, len(d.Refused))
 	for _, pod := range d.Refused {

@@ -12,9 +12,7 @@ import (
 
 // These keep a Report below the 32,768 bytes that the API allows for the message of a condition.
 const (
-	// maxGroups bounds the groups under one title.
-	maxGroups = 5
-	// maxText and maxName bound the bytes of a text or name.
+	maxGroups        = 5
 	maxText, maxName = 1000, 350
 )
 
@@ -85,7 +83,6 @@ func ByReason(names map[string][]string) []Group {
 	return groups
 }
 
-// list is List of shortened names.
 func (r *Report) list(names []string) string {
 	short := make([]string, 0, len(names))
 	for _, name := range names {

@@ -132,7 +132,6 @@ func (s Snapshot) had() *v1alpha1.Deadline {
 	return s.Existing.Spec.Deadline
 }
 
-// timeLeft returns the time that pods have from the first request on.
 func timeLeft(told *v1alpha1.NodeShutdown) time.Duration {
 	if told.Phase != v1alpha1.ShutdownScheduled {
 		return time.Duration(told.DelaySeconds) * time.Second

@@ -30,18 +30,15 @@ const (
 
 // Snapshot is all that a decision reads. Decide does not change it.
 type Snapshot struct {
-	Now time.Time
-	// ClockSkewed is true while Now is not trusted; see package skew.
+	Now         time.Time
 	ClockSkewed bool
 	Agent       *v1alpha1.NodeAgent
 	// Node is nil if it is gone.
-	Node *corev1.Node
-	// Existing is the NodeMaintenance with the Name of the node, if any.
+	Node     *corev1.Node
 	Existing *v1alpha1.NodeMaintenance
 	// Others are all NodeMaintenances; only read without Existing.
 	Others []*v1alpha1.NodeMaintenance
-	// Since is the time of the current Observation.
-	Since time.Time
+	Since  time.Time
 	Options
 }
 
@@ -62,7 +59,6 @@ type Decision struct {
 	// Follow is the changed Existing, to be written under its version.
 	Follow *v1alpha1.NodeMaintenance
 	Delete bool
-	// Events become true with the write.
 	Events []event.Event
 	// RequeueAfter is the longest delay until the next decision; 0 is never.
 	RequeueAfter time.Duration
@@ -120,7 +116,6 @@ func (s Snapshot) unknown() bool {
 	return told.Mode == v1alpha1.ShutdownModeOff && !over && !s.booted()
 }
 
-// wanted returns the stage that the shutdown requires, if any.
 func (s Snapshot) wanted() (stage v1alpha1.NodeMaintenanceStage, reason string, after time.Duration) {
 	told := s.Agent.Status.Shutdown
 	kind := told.Type
@@ -163,7 +158,6 @@ func (s Snapshot) scheduled(told *v1alpha1.NodeShutdown, kind string) (stage v1a
 	return v1alpha1.StageDrain, fmt.Sprintf("Node %s will shut down at %s (%s)", s.Node.Name, told.DeadlineTime.UTC().Format(time.RFC3339), kind), 0
 }
 
-// booted reports whether the node has booted since the last report of its agent.
 func (s Snapshot) booted() bool {
 	said, is := s.Agent.Status.BootID, s.Node.Status.NodeInfo.BootID
 	return said != "" && is != "" && said != is

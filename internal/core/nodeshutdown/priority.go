@@ -11,7 +11,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
 )
 
-// maxPriorities is the number of steps for each type of pod in a drain plan.
 const maxPriorities = 16
 
 // ParsePriorities returns the priorities of a kubelet's shutdownGracePeriodByPodPriority, such as

@@ -48,7 +48,6 @@ func (e *Estimate) affinityTerms(pod *corev1.Pod) (all []*term, unknown string) 
 	return all, ""
 }
 
-// agrees returns what other pods have to say.
 func (e *Estimate) agrees(c *class, n *node) obstacle {
 	for i := range c.spread {
 		if o := c.spread[i].allows(n); o != fit {

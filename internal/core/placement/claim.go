@@ -21,7 +21,6 @@ type openClaim struct {
 	choice   []*corev1.PersistentVolume
 }
 
-// unbound returns what a claim without a volume asks of a node.
 func (e *Estimate) unbound(all *volumes, claim *corev1.PersistentVolumeClaim, anew bool) (problem string) {
 	name := claim.Namespace + "/" + claim.Name
 	if e.unread.Classes != "" {
@@ -139,7 +138,6 @@ func (c *openClaim) made(n *node) bool {
 	})
 }
 
-// bind binds the volumes that the pods of a class have found on a node.
 func (e *Estimate) bind(c *class, n *node) {
 	for i := range c.open {
 		open := &c.open[i]
@@ -155,5 +153,4 @@ func (e *Estimate) bind(c *class, n *node) {
 	}
 }
 
-// metaOf returns what the scheduler shows a volume of a node.
 func metaOf(n *node) metav1.ObjectMeta { return metav1.ObjectMeta{Labels: n.Labels} }

@@ -88,7 +88,6 @@ func appendSite(to []byte, pod *corev1.Pod) []byte {
 	return append(to, 0)
 }
 
-// appendRest returns all else that the scheduler goes by.
 func appendRest(to []byte, pod *corev1.Pod, request []amount) []byte {
 	to = slices.Clone(to)
 	to = appendText(to, pod.Namespace)

@@ -71,7 +71,6 @@ func share(asked, all int64) float64 {
 	return float64(asked) / float64(all)
 }
 
-// rooms reports whether there is room for one more pod.
 func (n *node) rooms(c *class) obstacle {
 	for _, p := range c.ports {
 		if n.taken(p) {
@@ -108,7 +107,6 @@ func byFill(a, b *node) int {
 	return cmp.Or(cmp.Compare(a.fill, b.fill), cmp.Compare(a.at, b.at))
 }
 
-// reorder changes how full a node is.
 func (e *Estimate) reorder(n *node, change func()) {
 	from, _ := slices.BinarySearchFunc(e.order, n, byFill)
 	change()

@@ -32,8 +32,7 @@ type World struct {
 	Volumes    []*corev1.PersistentVolume
 	Classes    []*storagev1.StorageClass
 	Namespaces []*corev1.Namespace
-	// Unread says of what could not be read.
-	Unread Unread
+	Unread     Unread
 }
 
 // Unread says of each kind, if its objects could not be read, why. It is empty for
@@ -222,7 +221,6 @@ func (e *Estimate) put(r *resident, by int32) {
 	e.reorder(r.node, func() { e.add(r, by) })
 }
 
-// identity tells pods apart.
 func identity(pod *corev1.Pod) string {
 	if pod.UID != "" {
 		return string(pod.UID)

@@ -9,10 +9,8 @@ import (
 	helper "k8s.io/component-helpers/resource"
 )
 
-// everyAddress is the address of a port that is on all of them.
 const everyAddress = "0.0.0.0"
 
-// port is a port of a node that a pod uses.
 type port struct {
 	number   int32
 	protocol corev1.Protocol
@@ -40,7 +38,6 @@ type resident struct {
 
 func (r *resident) copied() bool { return !r.original }
 
-// newResident returns a pod where it is.
 func (e *Estimate) newResident(pod *corev1.Pod, n *node) *resident {
 	r := &resident{node: n, kin: e.kinOf(pod), ports: portsOf(pod), claims: claimsOf(pod), original: true}
 	// What a kubelet has granted counts where it is more than the pod requests now.
@@ -101,7 +98,6 @@ func valueOf(name corev1.ResourceName, quantity resource.Quantity) int64 {
 	return quantity.Value()
 }
 
-// portsOf returns the ports of its node that a pod uses for as long as it runs.
 func portsOf(pod *corev1.Pod) (all []port) {
 	of := func(list []corev1.Container, runs func(*corev1.Container) bool) {
 		for i := range list {

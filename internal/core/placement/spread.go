@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// spread is a constraint on how evenly pods are spread over a topology.
 type spread struct {
 	term       *term
 	domains    []int32 // of all nodes, also of those that do not count
@@ -34,7 +33,6 @@ func (g *eligibility) includes(n *node) bool {
 	return !g.taints || g.site.untolerated(n) == nil && (!n.cordoned || g.site.toleratesCordon)
 }
 
-// spreadsOf returns the constraints of a pod that keep it from being scheduled.
 func (e *Estimate) spreadsOf(pod *corev1.Pod, s *site, siteKey string, k *kin) (all []spread) {
 	var required []*corev1.TopologySpreadConstraint
 	var keys []string

@@ -1,6 +1,5 @@
 package placement
 
-// nowhere is the domain of a node that has none.
 const nowhere = int32(-1)
 
 // topology divides nodes by one of their labels.
@@ -71,7 +70,6 @@ func (t *tally) add(node, by int32) {
 	}
 }
 
-// compare begins to compare the domains, which have no pods yet.
 func (t *tally) compare() {
 	seen := map[int32]bool{}
 	for _, d := range t.domains {

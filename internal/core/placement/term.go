@@ -23,7 +23,6 @@ type kin struct {
 // headcount counts pods, and those that do not terminate.
 type headcount struct{ all, live int32 }
 
-// pair is a label in a namespace.
 type pair struct{ namespace, key, value string }
 
 // matcher selects pods. Without namespaces it does so in all of them.
@@ -115,7 +114,6 @@ func (t *term) adopt(k *kin) {
 	}
 }
 
-// termOf returns the term of this name, which make makes.
 func (e *Estimate) termOf(name string, build func() *term) *term {
 	t := e.terms[name]
 	if t == nil {
@@ -146,7 +144,6 @@ func (e *Estimate) eachCandidate(m *matcher, visit func(*kin)) {
 	}
 }
 
-// anchor returns a label that pods need, and the values that it may have.
 func anchor(selector labels.Selector) (key string, values []string, found bool) {
 	requirements, selectable := selector.Requirements()
 	if !selectable {

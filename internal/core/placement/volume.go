@@ -24,7 +24,6 @@ var zoneKeys = []string{
 	corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion,
 }
 
-// storage are the claims and what may be bound to them.
 type storage struct {
 	claimed map[string]*corev1.PersistentVolumeClaim
 	volume  map[string]*corev1.PersistentVolume
@@ -69,7 +68,6 @@ func newStorage(w World) storage {
 	return s
 }
 
-// volumes holds the demands of the volumes of pods on a node.
 type volumes struct {
 	claims  []string // all that they name
 	alone   []string // those that only one pod may use
@@ -147,7 +145,6 @@ func labelOf(n *node, key string) string {
 	return n.Labels[key]
 }
 
-// volumesOf returns those of a pod, or why it gets no node for them.
 func (e *Estimate) volumesOf(pod *corev1.Pod) (all volumes, problem string) {
 	all.claims = claimsOf(pod)
 	for _, name := range all.claims {
@@ -173,7 +170,6 @@ func (e *Estimate) volumesOf(pod *corev1.Pod) (all volumes, problem string) {
 	return all, ""
 }
 
-// claim returns what a claim asks of a node.
 func (e *Estimate) claim(all *volumes, name string) (problem string) {
 	if e.unread.Claims != "" {
 		return unknownPrefix + "its claims could not be read: " + e.unread.Claims

@@ -48,7 +48,6 @@ type obstacle struct {
 
 var fit = obstacle{}
 
-// reason returns the number of a text.
 func (e *Estimate) reason(text string) int32 {
 	n, known := e.said[text]
 	if !known {

@@ -14,7 +14,6 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// maxRoleLength is the maximum of Evacuator.Role.
 const maxRoleLength = 63
 
 // Evacuators returns the evacuators that a pod registered by annotation (KEP-4563), the highest
@@ -41,7 +40,6 @@ func Evacuators(pod *corev1.Pod) ([]v1alpha1.Evacuator, []Problem) {
 	return evacuators, problems
 }
 
-// ownClass returns the class of our evacuator for the type of the pod.
 func ownClass(pod *corev1.Pod) (class string, any bool) {
 	switch Type(pod) {
 	case v1alpha1.PodTypeDaemonSet:

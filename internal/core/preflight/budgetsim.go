@@ -34,7 +34,6 @@ type simulatedBudget struct {
 	unclear bool
 }
 
-// simulatedBudgets holds every budget of the cluster.
 type simulatedBudgets struct {
 	given    map[string][]*policyv1.PodDisruptionBudget
 	copies   map[string][]*policyv1.PodDisruptionBudget
@@ -59,7 +58,6 @@ func newSimulatedBudgets(given map[string][]*policyv1.PodDisruptionBudget) simul
 
 func (l *simulatedBudgets) all() map[string][]*policyv1.PodDisruptionBudget { return l.copies }
 
-// of returns the budgets that protect a pod, by name.
 func (l *simulatedBudgets) of(object *corev1.Pod) []*simulatedBudget {
 	compiled, known := l.compiled[object.Namespace]
 	if !known {
@@ -142,7 +140,6 @@ func severalBudgets() evacuation.Outcome {
 	})
 }
 
-// wait puts a pod in line.
 func (b *simulatedBudget) wait(p *pod) {
 	if podclass.Ready(p.object) {
 		b.ready = append(b.ready, p)
@@ -151,7 +148,6 @@ func (b *simulatedBudget) wait(p *pod) {
 	}
 }
 
-// next takes the next pod from the line that may go now; nil if none may.
 func (b *simulatedBudget) next() (*pod, verdict) {
 	for _, line := range []*[]*pod{&b.unready, &b.ready} {
 		if len(*line) == 0 {
@@ -166,10 +162,8 @@ func (b *simulatedBudget) next() (*pod, verdict) {
 	return nil, refused
 }
 
-// waiting returns how many pods it holds up.
 func (b *simulatedBudget) waiting() int { return len(b.ready) + len(b.unready) }
 
-// forget takes a pod from the line.
 func (b *simulatedBudget) forget(p *pod) {
 	same := func(other *pod) bool { return other == p }
 	b.ready, b.unready = slices.DeleteFunc(b.ready, same), slices.DeleteFunc(b.unready, same)

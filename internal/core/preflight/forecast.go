@@ -17,19 +17,16 @@ type Forecast struct {
 	metav1.TypeMeta `json:",inline"`
 	// Maintenance is the name of the NodeMaintenance that was asked about; empty if it
 	// has none yet.
-	Maintenance string `json:"maintenance,omitempty"`
-	// Time is the time at which the forecast was made.
-	Time metav1.Time `json:"time"`
-	// Verdict is the forecast in one line.
-	Verdict string `json:"verdict"`
+	Maintenance string      `json:"maintenance,omitempty"`
+	Time        metav1.Time `json:"time"`
+	Verdict     string      `json:"verdict"`
 	// Outcome is Leaves if all nodes are drained, Blocked if one certainly is not, and Completes if
 	// only pods that are left to complete hold it up. It is MayBeBlocked if that depends, and
 	// Unknown if something could not be read.
 	Outcome Outcome `json:"outcome"`
 	// WaveCount is in how many waves pods are asked to leave.
-	WaveCount int `json:"waveCount"`
-	// Total counts the pods of all nodes.
-	Total Count `json:"total"`
+	WaveCount int   `json:"waveCount"`
+	Total     Count `json:"total"`
 	// Nodes lists the drained nodes by name.
 	Nodes []NodeForecast `json:"nodes"`
 	// Outages are the applications that the drain takes down, those of most pods first, at
@@ -99,7 +96,6 @@ const (
 
 // Count counts pods.
 type Count struct {
-	// Pods are all that are on the nodes and have not finished.
 	Pods int `json:"pods"`
 	// Leave, Blocked, MayBeBlocked, Complete, Wait, Unknown and Stay are by their Outcome.
 	Leave        int `json:"leave"`
@@ -125,9 +121,8 @@ type NodeForecast struct {
 	// Outcome is the worst of its pods that are waited for; Leaves if none is left.
 	Outcome Outcome `json:"outcome"`
 	// Message is the drainMessage that the status of the NodeMaintenance has in the end.
-	Message string `json:"message,omitempty"`
-	// Unschedulable is true if the node is cordoned already.
-	Unschedulable bool `json:"unschedulable,omitempty"`
+	Message       string `json:"message,omitempty"`
+	Unschedulable bool   `json:"unschedulable,omitempty"`
 	// LimitedBy and FastForwardedBy name other NodeMaintenances that hold pods of the node
 	// back, or have them leave earlier, at the beginning; empty if none does.
 	LimitedBy       string `json:"limitedBy,omitempty"`
@@ -179,25 +174,21 @@ type Replacement struct {
 	// Node is its expected node; empty if it fits nowhere or is not created yet.
 	Node string `json:"node,omitempty"`
 	// Unplaceable is true if it is made and fits nowhere.
-	Unplaceable bool `json:"unplaceable,omitempty"`
-	// JobFails is true if there is none, as the Job of the pod has failed for good then.
-	JobFails bool `json:"jobFails,omitempty"`
-	// Why says why it has no node.
-	Why string `json:"why,omitempty"`
+	Unplaceable bool   `json:"unplaceable,omitempty"`
+	JobFails    bool   `json:"jobFails,omitempty"`
+	Why         string `json:"why,omitempty"`
 }
 
 // BudgetForecast describes the effect of a PodDisruptionBudget on the drain.
 type BudgetForecast struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Allowed counts the disruptions that it allows now.
-	Allowed int32 `json:"allowed"`
+	Allowed   int32  `json:"allowed"`
 	// PodCount counts its pods that leave the nodes by eviction, HeldCount those of them that are
 	// expected not to.
-	PodCount  int `json:"podCount"`
-	HeldCount int `json:"heldCount"`
-	// Effect is whether it slows the drain or holds it up.
-	Effect BudgetEffect `json:"effect"`
+	PodCount  int          `json:"podCount"`
+	HeldCount int          `json:"heldCount"`
+	Effect    BudgetEffect `json:"effect"`
 	// Why says why, and Suggestion what helps; both as in a blocker.
 	Why        string `json:"why"`
 	Suggestion string `json:"suggestion,omitempty"`

@@ -20,11 +20,9 @@ type forecaster struct {
 	*Snapshot
 	owners *owners
 	runs   []*run
-	// left are by run the verdicts on those pods that are left.
-	left []map[podKey]*maintenance.PodVerdict
+	left   []map[podKey]*maintenance.PodVerdict
 }
 
-// podKey identifies a pod, and also one that stands in for a static pod.
 type podKey struct {
 	namespace, name string
 	uid             types.UID
@@ -32,7 +30,6 @@ type podKey struct {
 
 func keyOf(v *maintenance.PodVerdict) podKey { return podKey{v.Pod.Namespace, v.Pod.Name, v.Pod.UID} }
 
-// leftIn returns the verdicts on the pods that are left at the end of a run.
 func (t *forecaster) leftIn(n int) map[podKey]*maintenance.PodVerdict {
 	for len(t.left) <= n {
 		left := map[podKey]*maintenance.PodVerdict{}
@@ -53,7 +50,6 @@ type fate struct {
 	blocker *v1alpha1.Blocker
 }
 
-// fateIn returns what becomes of a pod in a run.
 func (t *forecaster) fateIn(n int, v *maintenance.PodVerdict) fate {
 	r := t.runs[n]
 	p := r.pods[v.Pod]
@@ -99,7 +95,6 @@ func (t *forecaster) blockerOf(n int, b *simulatedBudget) *v1alpha1.Blocker {
 	return nil
 }
 
-// fateOf returns what becomes of a pod in all runs.
 func (t *forecaster) fateOf(v *maintenance.PodVerdict) fate {
 	all := t.fateIn(0, v)
 	for n := range t.runs[1:] {
@@ -130,7 +125,6 @@ func severity(o Outcome) int {
 	}, o)
 }
 
-// node returns the forecast of the node at this place of the verdicts.
 func (t *forecaster) node(place int) NodeForecast {
 	r := t.runs[0]
 	v := &r.before[place]
@@ -184,7 +178,6 @@ func (t *forecaster) heldIn(n int, v *maintenance.PodVerdict) bool {
 	return v.Counted && left != nil && !(left.Blocker != nil && left.Blocker.Type == v1alpha1.BlockerWaitingForCompletion)
 }
 
-// tell counts a pod.
 func (c *Count) tell(p *PodForecast, isHeld bool) {
 	c.Pods++
 	switch p.Outcome {
@@ -211,7 +204,6 @@ func (c *Count) tell(p *PodForecast, isHeld bool) {
 	c.Unreplaced += ones(p.Outcome != OutcomeStays && p.Owner == nil && !comesBack)
 }
 
-// add adds the pods of another node.
 func (c *Count) add(other Count) {
 	for _, pair := range []struct {
 		to   *int
@@ -241,7 +233,6 @@ func ones(counts bool) int {
 	return 0
 }
 
-// pod returns the forecast of a pod.
 func (t *forecaster) pod(v *maintenance.PodVerdict) PodForecast {
 	object := v.Pod
 	p := t.runs[0].pods[object]

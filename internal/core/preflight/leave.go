@@ -32,7 +32,6 @@ func (r *run) evacuate(p *pod) {
 	r.takeTurns(p)
 }
 
-// takeTurns has those evacuators take their turns whose turns are not over.
 func (r *run) takeTurns(p *pod) {
 	for range v1alpha1.MaxEvacuators + 1 {
 		d := evacuation.Decide(evacuation.Snapshot{Now: r.world.Now, Evacuation: p.evacuation, Pod: p.object})
@@ -110,7 +109,6 @@ func (r *run) evict(p *pod) {
 	}
 }
 
-// locked returns the first budget of a pod that bears a lock, and that lock; nil if none does.
 func (r *run) locked(p *pod) (*policyv1.PodDisruptionBudget, budget.Hold) {
 	for _, b := range p.budgets {
 		if hold, locked := budget.LockOf(b.budget, r.world.Now, r.world.LongestLock); locked {
@@ -135,7 +133,6 @@ func (r *run) admitted(p *pod, says verdict) {
 	r.leave(p)
 }
 
-// open lets those go whose budgets have opened meanwhile.
 func (r *run) open() {
 	for len(r.opened) > 0 {
 		last := len(r.opened) - 1
@@ -162,7 +159,6 @@ func (r *run) expire(object *corev1.Pod) {
 	r.open()
 }
 
-// leave has a pod terminate.
 func (r *run) leave(p *pod) {
 	if podclass.Ready(p.object) && p.object.DeletionTimestamp == nil {
 		for _, b := range p.budgets {
@@ -190,7 +186,6 @@ func (r *run) end(p *pod) {
 	}
 }
 
-// terminating returns a pod as it is when it ought to have ended.
 func (r *run) terminating(object *corev1.Pod) *corev1.Pod {
 	shown := *object
 	if shown.DeletionTimestamp == nil {

@@ -10,7 +10,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// maxOutages limits the applications that are named.
 const maxOutages = 100
 
 // Outage is an application of several pods that the drain takes down: no
@@ -18,8 +17,7 @@ const maxOutages = 100
 type Outage struct {
 	Namespace string `json:"namespace"`
 	Owner     Owner  `json:"owner"`
-	// PodCount counts the pods that leave.
-	PodCount int `json:"podCount"`
+	PodCount  int    `json:"podCount"`
 }
 
 // application identifies the owner whose pods are counted together.

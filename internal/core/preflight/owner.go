@@ -19,7 +19,6 @@ type ownerKey struct {
 	uid                   types.UID
 }
 
-// ownerOf returns the zero value for a pod that has none.
 func ownerOf(object *corev1.Pod) ownerKey {
 	owner := podclass.Owner(object)
 	if owner == nil {
@@ -30,7 +29,6 @@ func ownerOf(object *corev1.Pod) ownerKey {
 
 // owners finds what makes pods.
 type owners struct {
-	// deployments are by the UID of their ReplicaSets.
 	deployments  map[types.UID]*appsv1.Deployment
 	statefulSets map[ownerKey]*appsv1.StatefulSet
 	jobs         map[types.UID]*batchv1.Job
@@ -70,7 +68,6 @@ func (o *owners) deploymentOf(object *corev1.Pod) *appsv1.Deployment {
 	return o.deployments[owner.UID]
 }
 
-// cannotSurge returns why a Deployment cannot surge; empty if it can.
 func (o *owners) cannotSurge(d *appsv1.Deployment) string {
 	if d == nil {
 		return "it is gone, or could not be read"
@@ -85,7 +82,6 @@ func (o *owners) cannotSurge(d *appsv1.Deployment) string {
 	return why
 }
 
-// claimsOf returns the volumes that the pods of a Deployment share.
 func (o *owners) claimsOf(d *appsv1.Deployment) []*corev1.PersistentVolumeClaim {
 	var claims []*corev1.PersistentVolumeClaim
 	for _, volume := range d.Spec.Template.Spec.Volumes {

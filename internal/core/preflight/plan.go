@@ -38,7 +38,6 @@ func withoutTimes(blockers []v1alpha1.Blocker) []v1alpha1.Blocker {
 	return blockers
 }
 
-// planText returns what would happen on a node, in a line.
 func planText(f *NodeForecast) string {
 	c := &f.Count
 	if f.Outcome == OutcomeUnknown && c.Unknown == 0 {

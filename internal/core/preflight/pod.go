@@ -11,7 +11,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// ownerOf returns the controller of a pod, for people.
 func (t *forecaster) ownerOf(object *corev1.Pod) *Owner {
 	if d := t.owners.deploymentOf(object); d != nil {
 		return &Owner{Kind: "Deployment", Name: d.Name}
@@ -22,7 +21,6 @@ func (t *forecaster) ownerOf(object *corev1.Pod) *Owner {
 	return nil
 }
 
-// maxVolumes limits the volumes of a pod that are named.
 const maxVolumes = 10
 
 // dataLost returns what goes with a pod that leaves its node, or stays behind there.
@@ -68,7 +66,6 @@ func sizeOf(object *corev1.Pod) *resource.Quantity {
 	return sum
 }
 
-// budgetsUnread reports whether it is unknown whether a pod that is evicted is under a budget.
 func (t *forecaster) budgetsUnread(p *pod) bool {
 	return p.evicted() && p.object.Status.Phase != corev1.PodPending && slices.ContainsFunc(t.Unread, func(u Unread) bool {
 		return u.Kind == "PodDisruptionBudget" && (u.Namespace == "" || u.Namespace == p.object.Namespace)
@@ -94,7 +91,6 @@ var consequences = map[string]string{
 	"StorageClass":          "where pods with new volumes fit",
 }
 
-// unread returns what is not known.
 func (t *forecaster) unread() []Unread {
 	told := slices.Clone(t.Unread)
 	for i := range told {

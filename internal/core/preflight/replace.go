@@ -34,10 +34,8 @@ type replacement struct {
 	node, why string
 	// jobFails is true if it is not made because its Job has failed for good.
 	jobFails bool
-	// unknown is true if it is unknown whether it fits anywhere.
-	unknown bool
-	// ready is true if it will be ready where it runs: one that is not now need not be.
-	ready bool
+	unknown  bool
+	ready    bool
 	// awaited is true if the pod leaves only when it is on a node.
 	awaited bool
 	set     *statefulSet
@@ -74,7 +72,6 @@ func (r *run) serves(name string) bool {
 	})
 }
 
-// templateOf returns a pod like another one that is on no node yet.
 func templateOf(object *corev1.Pod) *corev1.Pod {
 	made := &corev1.Pod{ObjectMeta: object.ObjectMeta, Spec: object.Spec, Status: corev1.PodStatus{Phase: corev1.PodPending}}
 	made.UID = types.UID("after-" + string(object.UID))
@@ -190,7 +187,6 @@ func unschedulable(object *corev1.Pod) bool {
 	})
 }
 
-// byName orders pods by what does not depend on the order in which they were read.
 func byName(a, b *corev1.Pod) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }

@@ -20,7 +20,6 @@ const (
 	// maxWaves is in how many waves pods are thought to leave. A plan has at most 64
 	// entries, and rules may give each of them a few orders.
 	maxWaves = 1000
-	// maxWakes limits how often the time is advanced to the next deadline.
 	maxWakes = 8
 )
 
@@ -45,8 +44,7 @@ type run struct {
 	// silent are, by name, nodes that confirm the end of no pod.
 	silent map[string]bool
 	// opened are budgets that may let go of a pod that waits.
-	opened []*simulatedBudget
-	// unplaced are the replacements that have fitted nowhere yet.
+	opened   []*simulatedBudget
 	unplaced []*replacement
 	wave     int
 	// moved is true if anything has changed since the last decision.
@@ -57,7 +55,6 @@ type run struct {
 	invalid string
 }
 
-// order is in which order pods that are asked together leave.
 type order func(a, b *corev1.Pod) int
 
 // state names the progress of a pod.
@@ -69,11 +66,9 @@ const (
 	held state = iota + 1
 	// ending is one that terminates and never ends.
 	ending
-	// gone is one that has left.
 	gone
 )
 
-// pod is a pod that was asked to leave, or that terminates.
 type pod struct {
 	object, shown *corev1.Pod
 	evacuation    *v1alpha1.Evacuation
@@ -82,8 +77,7 @@ type pod struct {
 	action        Action
 	why           string
 	budgets       []*simulatedBudget
-	// refusal is the reason why it is not evicted.
-	refusal evacuation.Outcome
+	refusal       evacuation.Outcome
 	// chance is true if a budget has let it go that others of its pods would have needed.
 	chance bool
 	// replaced is true if its replacement is made already; replacement is nil if there is none.
@@ -208,7 +202,6 @@ func (r *run) step() time.Duration {
 	return decision.RequeueAfter
 }
 
-// deletes reports whether the deadline of some maintenance has pods deleted.
 func (r *run) deletes() bool {
 	return slices.ContainsFunc(r.world.Maintenances, func(m *v1alpha1.NodeMaintenance) bool {
 		return m.Spec.Deadline != nil && m.Spec.Deadline.OnDeadline == v1alpha1.DeadlineDelete
@@ -236,7 +229,6 @@ func (r *run) conclude() {
 	}
 }
 
-// invalidity returns why a spec is not understood; empty if it is.
 func invalidity(status v1alpha1.NodeMaintenanceStatus) string {
 	for _, condition := range status.Conditions {
 		if condition.Reason == v1alpha1.ReasonInvalidSpec {

@@ -67,6 +67,5 @@ type Placer interface {
 	Place(pod *corev1.Pod) (node, why string)
 	// Remove forgets a pod, by its UID, or by the pod that Place was given.
 	Remove(pod *corev1.Pod)
-	// Cordon takes a node out of the choice.
 	Cordon(node string)
 }

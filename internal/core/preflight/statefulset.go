@@ -13,7 +13,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// statefulSet holds the state of the pods of a StatefulSet.
 type statefulSet struct {
 	// parallel is true if it makes each pod whatever the others do.
 	parallel bool
@@ -74,7 +73,6 @@ func (r *run) fill(set *statefulSet) {
 	}
 }
 
-// arrived notes that a pod of the set runs.
 func (s *statefulSet) arrived(next *replacement) {
 	if next.ready {
 		delete(s.unready, ordinal(next.of.object))
@@ -93,7 +91,6 @@ func (s *statefulSet) unreadyBefore(limit int) string {
 	return name
 }
 
-// setOf returns the StatefulSet of a pod.
 func (r *run) setOf(object *corev1.Pod) *statefulSet {
 	if r.sets == nil {
 		r.sets = map[ownerKey]*statefulSet{}

@@ -13,7 +13,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
-// budgets returns those that slow the drain or hold it up.
 func (t *forecaster) budgets() []BudgetForecast {
 	found := map[*simulatedBudget]*BudgetForecast{}
 	before := t.runs[0].before
@@ -34,7 +33,6 @@ func (t *forecaster) budgets() []BudgetForecast {
 	return told
 }
 
-// addBudgets counts a pod for the budgets that protect it, if it is to be evicted.
 func (t *forecaster) addBudgets(found map[*simulatedBudget]*BudgetForecast, v *maintenance.PodVerdict) {
 	p := t.runs[0].pods[v.Pod]
 	if p == nil || !v.Counted || !p.evicted() {
@@ -52,7 +50,6 @@ func (t *forecaster) addBudgets(found map[*simulatedBudget]*BudgetForecast, v *m
 	}
 }
 
-// evicted returns true of a pod that leaves by the eviction API, if it leaves.
 func (p *pod) evicted() bool {
 	return p.action == ActionEvict || p.action == ActionSurge || p.action == ActionEvacuator
 }
@@ -67,7 +64,6 @@ func (b *simulatedBudget) forecast() *BudgetForecast {
 	return f
 }
 
-// blame takes from the blocker of a pod why the budget holds it up, if that does.
 func (f *BudgetForecast) blame(p *pod, found *v1alpha1.Blocker) {
 	if found == nil || p.refusal.Type == "" || f.Effect == BudgetNever && f.Suggestion != "" {
 		return
@@ -84,7 +80,6 @@ func (f *BudgetForecast) blame(p *pod, found *v1alpha1.Blocker) {
 	f.Effect, f.Why, f.Suggestion = effect, found.Message, found.Suggestion
 }
 
-// judge reports whether there is something to tell of the budget.
 func (f *BudgetForecast) judge() bool {
 	switch {
 	case f.Effect == BudgetNever && f.HeldCount == 0:
@@ -103,10 +98,8 @@ func (f *BudgetForecast) judge() bool {
 	}
 }
 
-// namedNodes limits the nodes of a meeting that are named.
 const namedNodes = 10
 
-// meetings returns the other maintenances of the nodes.
 func (t *forecaster) meetings() []Meeting {
 	met := map[string]*encounter{}
 	for i := range t.runs[0].before {
@@ -143,7 +136,6 @@ func (e *encounter) see(v *maintenance.NodeVerdict, other maintenance.Neighbour,
 	e.forwarded += ones(other.ForwardedBy == own)
 }
 
-// tell returns what the meeting means.
 func (e *encounter) tell() Meeting {
 	on := "on " + phrase.Count(e.NodeCount, "node")
 	var words []string
@@ -173,7 +165,6 @@ func (e *encounter) tell() Meeting {
 	return e.Meeting
 }
 
-// outcome returns what becomes of all nodes.
 func (t *forecaster) outcome(f *Forecast) Outcome {
 	least := t.leastHeld()
 	switch {

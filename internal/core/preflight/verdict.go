@@ -7,7 +7,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
-// verdict returns the forecast in one line.
 func (t *forecaster) verdict(f *Forecast) string {
 	switch {
 	case t.runs[0].invalid != "":
@@ -33,7 +32,6 @@ func subject(f *Forecast) string {
 	return phrase.Count(len(f.Nodes), "node")
 }
 
-// fateText returns what becomes of the nodes.
 func fateText(f *Forecast) string {
 	total := &f.Total
 	leave := phrase.Count(total.Pods-total.Stay, "pod")
@@ -63,7 +61,6 @@ func pronoun(n int) string {
 	return "themselves"
 }
 
-// besides returns what else people should know before.
 func besides(c *Count) []string {
 	var parts []string
 	for _, part := range []struct {

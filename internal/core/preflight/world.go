@@ -13,7 +13,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/surge"
 )
 
-// carryOut does what was decided, and returns the pods that are asked to leave.
 func (r *run) carryOut(d *maintenance.Decision) (asked []*pod) {
 	for i := range d.Maintenances {
 		m := *d.Maintenances[i].Maintenance
@@ -72,7 +71,6 @@ func annotated(annotations, changes map[string]string) map[string]string {
 	return changed
 }
 
-// ask returns the Evacuation of a pod that is asked to leave.
 func (r *run) ask(request maintenance.Request) *v1alpha1.Evacuation {
 	if request.Evacuation != nil {
 		joined := *request.Evacuation
@@ -92,7 +90,6 @@ func (r *run) surgeMode() surge.Mode {
 	return r.Surge
 }
 
-// evacuating returns the pods that somebody has asked to leave before.
 func (r *run) evacuating() (asked []*pod) {
 	for _, node := range slices.Sorted(maps.Keys(r.world.Pods)) {
 		for _, one := range r.world.Pods[node] {
@@ -107,7 +104,6 @@ func (r *run) evacuating() (asked []*pod) {
 	return asked
 }
 
-// pod returns what is known of a pod of the world.
 func (r *run) pod(object *corev1.Pod) *pod {
 	if known := r.pods[object]; known != nil {
 		return known
@@ -143,7 +139,6 @@ func (r *run) tidy() {
 	clear(r.touched)
 }
 
-// node returns a node of the world; nil if there is none.
 func (r *run) node(name string) *corev1.Node {
 	if at, exists := r.nodes[name]; exists {
 		return r.world.Nodes[at]

@@ -18,10 +18,8 @@ const (
 	Window = 5
 	// Lifetime is the time for which an answer counts. A manager with running watches has newer
 	// ones.
-	Lifetime = 15 * time.Minute
-	// leastAnswers is the number without which nothing is known.
-	leastAnswers = 3
-	// longestAnswer is the duration from which an answer is useless.
+	Lifetime      = 15 * time.Minute
+	leastAnswers  = 3
 	longestAnswer = 10 * time.Second
 	// farthest bounds the difference of a date.
 	farthest = 100 * 365 * 24 * time.Hour
@@ -65,7 +63,6 @@ func (b Bounds) Shift(forward time.Duration) Bounds {
 	return Bounds{b.Least + forward, b.Most + forward}
 }
 
-// certain returns by how much our clock is certainly ahead.
 func (b Bounds) certain() time.Duration {
 	switch {
 	case b.Least > 0:
@@ -107,7 +104,6 @@ func AtMost(answers []Bounds) (ahead time.Duration, known bool) {
 
 // Verdict is the state of our clock. The zero Verdict knows nothing.
 type Verdict struct {
-	// Known is true if there are enough answers.
 	Known bool
 	// Ahead is the lead of our clock if that is too large, otherwise 0. While nothing is
 	// known it keeps its last value.

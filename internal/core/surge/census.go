@@ -59,7 +59,6 @@ func (c *census) worth(at types.UID) int32 {
 	return 0
 }
 
-// but returns how many pods stay other than one.
 func (c *census) but(one *corev1.Pod) int32 {
 	if at, counted := c.of[one.UID]; counted {
 		return c.total - c.worth(at)
@@ -67,7 +66,6 @@ func (c *census) but(one *corev1.Pod) int32 {
 	return c.total
 }
 
-// leave counts a pod no more.
 func (c *census) leave(uid types.UID) {
 	if c == nil {
 		return
@@ -79,10 +77,8 @@ func (c *census) leave(uid types.UID) {
 	}
 }
 
-// replicaSet is a ReplicaSet and the active pods that it counts as its own.
 type replicaSet struct {
 	*appsv1.ReplicaSet
-	// owned are the newest first, after sort.
 	owned  []*corev1.Pod
 	sorted bool
 	// cheapest is the lowest deletion cost of those that are owned, after sort.

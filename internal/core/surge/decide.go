@@ -33,15 +33,13 @@ func Decide(s Snapshot) Decision {
 	return p.decision
 }
 
-// pass is one decision in the making.
 type pass struct {
 	Snapshot
 	sets map[types.UID]*replicaSet
 	// records holds those of detached pods, by the pod's UID.
 	records map[types.UID]Record
 	// wanted are the evacuations that somebody asks for, by the pod's UID.
-	wanted map[types.UID]*v1alpha1.Evacuation
-	// detached are the pods with a record, the oldest record first.
+	wanted   map[types.UID]*v1alpha1.Evacuation
 	detached []detachedPod
 	// moving are the names of those that take up the Deployment's surge.
 	moving []string
@@ -51,8 +49,7 @@ type pass struct {
 	// their evacuation is gone, their eviction may be under way.
 	ending map[types.UID]bool
 	// marked are the pods that were chosen to make room, by the pod they make it for.
-	marked map[types.UID]types.UID
-	// makesRoom holds those pods, by their own UID.
+	marked    map[types.UID]types.UID
 	makesRoom map[types.UID]bool
 	// available, ready and needs count who serves, who is about to, and who has to go on
 	// being there; nil until somebody asks.
@@ -96,7 +93,6 @@ func newPass(s Snapshot) *pass {
 	return p
 }
 
-// readPods reads the annotations of the pods, each once.
 func (p *pass) readPods() {
 	for _, pod := range p.Pods {
 		if record, ok := recordOf(pod); ok {
@@ -121,7 +117,6 @@ func (p *pass) readPods() {
 	}
 }
 
-// ourTurn reports whether we are the ones who move the pod now.
 func ourTurn(e *v1alpha1.Evacuation) bool {
 	return e != nil && e.Status.ActiveEvacuatorClass == v1alpha1.DeploymentEvacuatorClass && !e.Status.ActiveEvacuatorCompleted
 }
@@ -266,7 +261,6 @@ func remove(pod *corev1.Pod, result Result, why string) Move {
 	return Move{{Pod: pod, Message: message, Result: result, Events: []event.Event{event.DetachedPodDeleted(pod, message)}}}
 }
 
-// home returns the ReplicaSet that a pod may go back to; nil if it is gone.
 func (p *pass) home(d detachedPod) *replicaSet {
 	set := p.sets[d.record.ReplicaSet.UID]
 	if set == nil || set.DeletionTimestamp != nil {

@@ -14,13 +14,10 @@ import (
 // Snapshot is everything that is decided on about one Deployment. It is never
 // changed by Decide.
 type Snapshot struct {
-	// Now is the time of the decision.
-	Now time.Time
-	// ClockSkewed is true while that is not trusted; see package skew.
+	Now         time.Time
 	ClockSkewed bool
 	// Mode says whether anything may be detached.
 	Mode Mode
-	// Name identifies the Deployment.
 	Name string
 	// Deployment is nil if it is gone.
 	Deployment *appsv1.Deployment
@@ -28,8 +25,7 @@ type Snapshot struct {
 	ReplicaSets []*appsv1.ReplicaSet
 	// Pods holds those of its ReplicaSets, and those with an annotation of ours that names this
 	// very Deployment.
-	Pods []*corev1.Pod
-	// Evacuations holds those of the pods.
+	Pods        []*corev1.Pod
 	Evacuations []*v1alpha1.Evacuation
 	// Endpoints are the Services that lead to each of the pods, by its UID.
 	Endpoints map[types.UID][]Endpoint
@@ -56,9 +52,7 @@ const (
 
 // Decision holds the next writes for the pods of a Deployment.
 type Decision struct {
-	// Moves do not depend on each other; one that fails holds up no other.
-	Moves []Move
-	// RequeueAfter is the time at which time alone would change the decision; 0 is never.
+	Moves        []Move
 	RequeueAfter time.Duration
 }
 
@@ -75,12 +69,9 @@ type Write struct {
 	Changed *corev1.Pod
 	// Evacuation is the object as it was read; nil if the write is not about one.
 	Evacuation *v1alpha1.Evacuation
-	// Status is its whole status to be written.
-	Status *v1alpha1.EvacuationStatus
-	// Message says what the write does and why.
-	Message string
+	Status     *v1alpha1.EvacuationStatus
+	Message    string
 	// Result is counted with the write; empty if it ends nothing.
 	Result Result
-	// Events become true with the write.
 	Events []event.Event
 }

@@ -85,7 +85,6 @@ func selectsHash(selector *metav1.LabelSelector) bool {
 	})
 }
 
-// hostPort returns the first port of the node that the pods take; 0 if there is none.
 func hostPort(spec *corev1.PodSpec) int32 {
 	for _, container := range slices.Concat(spec.InitContainers, spec.Containers) {
 		for _, port := range container.Ports {

@@ -24,7 +24,6 @@ const (
 // Endpoint says that a Service leads to a pod.
 type Endpoint struct {
 	Route
-	// For is the time for which that is known.
 	For time.Duration
 }
 
@@ -40,7 +39,6 @@ type routes struct {
 	of     []Route
 }
 
-// routed returns the routes that lead to detached pods, by their labels.
 func (p *pass) routed() []routes {
 	if p.routes != nil {
 		return p.routes
@@ -100,7 +98,6 @@ func (p *pass) reach(pod *corev1.Pod) (after time.Duration, missing string) {
 	return after, ""
 }
 
-// carries reports whether a pod has all of some labels.
 func carries(all map[string]string, some labels.Set) bool {
 	for key, value := range some {
 		if has, found := all[key]; !found || has != value {

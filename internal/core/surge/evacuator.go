@@ -35,7 +35,6 @@ func ParseMode(text string) (Mode, error) {
 	}
 }
 
-// annotation registers our class on a pod or a Deployment.
 const annotation = v1alpha1.EvacuatorAnnotationPrefix + v1alpha1.DeploymentEvacuatorClass
 
 // Named reports whether a pod names our responder, by which it registers our class, too.
@@ -66,12 +65,10 @@ func Unable(pod *corev1.Pod, deployment *appsv1.Deployment, mode Mode) string {
 	return ""
 }
 
-// ofNobody says that a pod has no Deployment.
 func ofNobody(pod string) string {
 	return fmt.Sprintf("Pod %s belongs to no Deployment that could surge.", pod)
 }
 
-// cannot returns why a Deployment does not surge.
 func cannot(deployment, why string) string {
 	return fmt.Sprintf("Deployment %s cannot surge: %s.", deployment, why)
 }
@@ -120,7 +117,6 @@ func off(pod *corev1.Pod) ([]v1alpha1.Evacuator, []podclass.Problem) {
 	})
 }
 
-// with returns the pod with other annotations.
 func with(pod *corev1.Pod, change func(map[string]string)) *corev1.Pod {
 	changed := *pod
 	changed.Annotations = maps.Clone(pod.Annotations)

@@ -9,7 +9,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
-// maxNamed limits the pods that a message names.
 const maxNamed = 3
 
 // replacedMessage returns who serves instead of a pod.
@@ -21,13 +20,11 @@ func (p *pass) replacedMessage(d detachedPod, others, need int32) string {
 	return fmt.Sprintf("Pod %s is replaced by %s: available without it: %d, needed: %d.", d.pod.Name, newcomers.available.Name, others, need)
 }
 
-// awaitedMessage returns what a pod waits for.
 func (p *pass) awaitedMessage(d detachedPod, others, need int32) string {
 	return fmt.Sprintf("Pod %s serves on until it is replaced: available without it: %d, needed: %d. %s",
 		d.pod.Name, others, need, p.lacking(d))
 }
 
-// gaveUpMessage returns what a pod was waiting for in vain.
 func (p *pass) gaveUpMessage(d detachedPod, patience time.Duration) string {
 	return fmt.Sprintf("Gave up on replacing pod %s after %s; it goes back to ReplicaSet %s. %s",
 		d.pod.Name, patience, d.record.ReplicaSet.Name, p.lacking(d))
@@ -54,7 +51,6 @@ func (p *pass) lacking(d detachedPod) string {
 	return fmt.Sprintf("Not available: %s. Look at: %s", list(names, "", ""), command.Of("kubectl -n %s describe pod %s", d.pod.Namespace, names[0]))
 }
 
-// newcomers returns the pods of a detached pod's ReplicaSet.
 func (p *pass) newcomers(d detachedPod) *replicaSet {
 	set := p.sets[d.record.ReplicaSet.UID]
 	if set == nil {
@@ -64,7 +60,6 @@ func (p *pass) newcomers(d detachedPod) *replicaSet {
 	return set
 }
 
-// list names some of the names, and what they do.
 func list(names []string, one, several string) string {
 	does := several
 	if len(names) == 1 {

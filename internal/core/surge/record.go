@@ -27,13 +27,11 @@ type Reference struct {
 // it waits for. It stays until the pod is gone or has a ReplicaSet again.
 type Record struct {
 	// Pod identifies the owner of the record: a copy of the pod has the annotation too.
-	Pod        types.UID `json:"pod"`
-	Deployment Reference `json:"deployment"`
-	ReplicaSet Reference `json:"replicaSet"`
-	// Hash is the pod-template-hash that the pod had.
-	Hash string `json:"hash"`
-	// Since is the time at which it was detached.
-	Since metav1.Time `json:"since"`
+	Pod        types.UID   `json:"pod"`
+	Deployment Reference   `json:"deployment"`
+	ReplicaSet Reference   `json:"replicaSet"`
+	Hash       string      `json:"hash"`
+	Since      metav1.Time `json:"since"`
 	// Need counts the other pods that have to be available before it may leave.
 	Need int32 `json:"need"`
 }
@@ -123,7 +121,6 @@ func mark(pod *corev1.Pod, record replacement, cost int32) *corev1.Pod {
 	return changed
 }
 
-// unmark returns the pod with the deletion cost that it had.
 func unmark(pod *corev1.Pod, record replacement) *corev1.Pod {
 	changed := changedCopy(pod)
 	delete(changed.Annotations, v1alpha1.SurgeReplacementAnnotation)

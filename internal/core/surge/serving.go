@@ -49,7 +49,6 @@ type soonAvailable struct {
 	after time.Duration
 }
 
-// availableSoon returns those that are ready and not yet available, the next one first.
 func (p *pass) availableSoon() []soonAvailable {
 	var soon []soonAvailable
 	for _, pod := range p.Pods {
@@ -103,7 +102,6 @@ func (p *pass) untilAvailable(pod *corev1.Pod) time.Duration {
 	return max(since.Sub(p.Now), 0)
 }
 
-// readySince returns since when a pod serves, if it does.
 func readySince(pod *corev1.Pod) (since time.Time, is bool) {
 	if !active(pod) || pod.Status.Phase != corev1.PodRunning {
 		return time.Time{}, false
@@ -121,7 +119,6 @@ func active(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && !podclass.Terminal(pod)
 }
 
-// wantedBy returns how many pods a ReplicaSet wants; 1 if it does not say.
 func wantedBy(set *appsv1.ReplicaSet) int32 {
 	if set.Spec.Replicas == nil {
 		return 1
@@ -137,7 +134,6 @@ func (p *pass) wantedFor(d detachedPod) int32 {
 	return replicas(p.Deployment)
 }
 
-// newest sorts the pod that was created last first.
 func newest(a, b *corev1.Pod) int {
 	return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }

@@ -74,7 +74,6 @@ func (p *pass) begin(w waitingPod) {
 	p.detach(pod)
 }
 
-// ineligible returns why the pod cannot surge; empty if it can.
 func (p *pass) ineligible(pod *corev1.Pod) string {
 	owner := podclass.Owner(pod)
 	switch {

@@ -33,7 +33,6 @@ func Undone(pod *corev1.Pod) *corev1.Pod {
 	return undone
 }
 
-// isCost reports whether a ReplicaSet can read the deletion cost.
 func isCost(text string) bool {
 	_, err := strconv.ParseInt(text, 10, 32)
 	return err == nil

@@ -16,7 +16,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
-// ofNode restores a node as its last maintenance would.
 func ofNode(node *corev1.Node) Finding {
 	var f Finding
 	without := node.DeepCopy()
@@ -80,7 +79,6 @@ func unprotect(node *corev1.Node, back map[string]*string) (does []string) {
 	return does
 }
 
-// conditions names conditions, whose types may be foreign text.
 func conditions(types []corev1.NodeConditionType) string {
 	words := make([]string, len(types))
 	for i := range types {

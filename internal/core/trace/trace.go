@@ -44,12 +44,10 @@ type Finding struct {
 	Object Object
 	// Announced are the types of Node conditions to remove.
 	Announced []corev1.NodeConditionType
-	// Status is the new status of a NodeMaintenance, if it changes.
-	Status *v1alpha1.NodeMaintenanceStatus
+	Status    *v1alpha1.NodeMaintenanceStatus
 	// Without is the object without traces; nil if its metadata and spec have none.
 	Without Object
-	// Delete is true if the object itself is a trace.
-	Delete bool
+	Delete  bool
 	// Does describes the changes, such as "remove annotation ebbtide.dev/cordon".
 	Does []string
 	// Notes describe remaining manual steps. They are safe for a terminal.
@@ -87,9 +85,7 @@ func Of(object Object, facts Facts) (f Finding, found bool) {
 }
 
 const (
-	// maxNote limits foreign text in a note.
-	maxNote = 300
-	// maxFinalizers limits the named finalizers of an object.
+	maxNote       = 300
 	maxFinalizers = 3
 )
 
@@ -108,7 +104,6 @@ func ofBridged(o *unstructured.Unstructured) (f Finding) {
 	return f
 }
 
-// held removes finalizers of ours.
 func held[T Object](object T, ours func(finalizer string) bool) Finding {
 	var f Finding
 	var kept []string

@@ -17,11 +17,9 @@ import (
 
 // EvacuationFacts holds what the validation of an Evacuation depends on.
 type EvacuationFacts struct {
-	// Object is the new Evacuation, or the one to be deleted.
 	Object *v1alpha1.Evacuation
 	// Pod has the name in podRef, with any UID; nil if it does not exist.
-	Pod *corev1.Pod
-	// Evacuators are registered for the pod.
+	Pod        *corev1.Pod
 	Evacuators []v1alpha1.Evacuator
 }
 

@@ -18,7 +18,6 @@ var (
 	preCreatePath   = hooksPath.Child("preCreate")
 )
 
-// hookPoint is a point at which hooks hold a Machine.
 type hookPoint struct {
 	name string
 	path *field.Path
@@ -101,8 +100,7 @@ func (p hookPoint) newAnnotations(m, old *v1alpha1.Machine) (keys []string) {
 
 // MachineChange is a request to create (Old is nil) or change a Machine.
 type MachineChange struct {
-	Old, New *v1alpha1.Machine
-	// NoCluster is true if the Machine's Cluster does not exist.
+	Old, New  *v1alpha1.Machine
 	NoCluster bool
 	// Parts are the objects of a new Machine that are deleted with it.
 	Parts []MachinePart
@@ -110,15 +108,13 @@ type MachineChange struct {
 
 // MachinePart is an object that is deleted with its Machine.
 type MachinePart struct {
-	// Path is the field of the Machine that names it.
 	Path *field.Path
 	Ref  *v1alpha1.ObjectReference
 	// Resource serves the kind, or would by the contract of Cluster API if the API server does not
 	// know the kind.
 	Resource schema.GroupVersionResource
 	Unknown  bool
-	// Cluster is true if the kind is not namespaced.
-	Cluster bool
+	Cluster  bool
 	// Refused is true if the author of the request may not delete it. Why is the authorizer's
 	// reason, if any.
 	Refused bool

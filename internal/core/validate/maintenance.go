@@ -15,21 +15,18 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
-// maxNamed bounds the nodes that a refusal names.
 const maxNamed = 3
 
 // MaintenanceChange is a request to create (Old is nil), change, or delete (New is nil) a
 // NodeMaintenance.
 type MaintenanceChange struct {
 	Old, New *v1alpha1.NodeMaintenance
-	// Nodes are all nodes of the cluster.
-	Nodes []*corev1.Node
+	Nodes    []*corev1.Node
 	// Others are all NodeMaintenances, needed only if the change Drains; OthersUnknown is set if
 	// they could not be read.
 	Others        []*v1alpha1.NodeMaintenance
 	OthersUnknown error
-	// Now is the earliest possible time; see skew.Earliest.
-	Now time.Time
+	Now           time.Time
 }
 
 // Affected returns the names of the nodes that the NodeMaintenance selects before or after the

@@ -40,7 +40,6 @@ func (c MaintenanceChange) changesDeadline() bool {
 	return c.Old == nil || !equality.Semantic.DeepEqual(c.Old.Spec.Deadline, c.New.Spec.Deadline)
 }
 
-// ofDeadline warns of what is done to pods at the deadline.
 func (c MaintenanceChange) ofDeadline() []string {
 	d := c.New.Spec.Deadline
 	if d == nil || !c.changesDeadline() && c.Old.Spec.Stage == c.New.Spec.Stage {

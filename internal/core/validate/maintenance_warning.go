@@ -42,7 +42,6 @@ func (c MaintenanceChange) Warnings() []string {
 	return slices.Concat(warnings, c.ofInPlace(matching), c.ofOthers(matching))
 }
 
-// movesNodes returns true if the change selects other nodes or moves them to another stage.
 func (c MaintenanceChange) movesNodes() bool {
 	return c.Old == nil || c.Old.Spec.Stage != c.New.Spec.Stage ||
 		!equality.Semantic.DeepEqual(c.Old.Spec.NodeSelector, c.New.Spec.NodeSelector)
@@ -55,7 +54,6 @@ func (c MaintenanceChange) changesInPlace() bool {
 // Drains returns true if the NodeMaintenance drains nodes after the change.
 func (c MaintenanceChange) Drains() bool { return !c.Ends() && c.New.Spec.Stage == v1alpha1.StageDrain }
 
-// ofNodes warns of a selector that matches too much or nothing.
 func (c MaintenanceChange) ofNodes(matching []*corev1.Node) []string {
 	selected, all := controlPlanes(matching), controlPlanes(c.Nodes)
 	switch {
@@ -69,7 +67,6 @@ func (c MaintenanceChange) ofNodes(matching []*corev1.Node) []string {
 	return nil
 }
 
-// ofForeignDrains warns of nodes with a foreign drain.
 func ofForeignDrains(matching []*corev1.Node) []string {
 	var drained []*corev1.Node
 	for _, node := range matching {
@@ -139,7 +136,6 @@ func (c MaintenanceChange) staying() (entries []string) {
 	return entries
 }
 
-// selectsStaying returns true if the selector requires the label to stay.
 func selectsStaying(selector *metav1.LabelSelector) bool {
 	if selector == nil {
 		return false

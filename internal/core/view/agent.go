@@ -19,7 +19,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// maxWords limits the bytes of one foreign text.
 const maxWords = 300
 
 // Agent is the printed state of a NodeAgent (KEP-4212, "kubelet: Static Pods").
@@ -31,10 +30,8 @@ type Agent struct {
 	Running, Held, Left int
 	Shutdown, Mode      string
 	Since               time.Time
-	// Notes are problems and what to do about them.
-	Notes []string
-	// Pods are the static pods, those that are away first.
-	Pods []StaticPod
+	Notes               []string
+	Pods                []StaticPod
 }
 
 // StaticPod is a printed static pod.
@@ -46,13 +43,11 @@ type StaticPod struct {
 
 // AgentSigns are the signs of life of agents.
 type AgentSigns struct {
-	// Namespace holds the Leases, PodNamespace the pods.
 	Namespace, PodNamespace string
 	Pods                    map[string]*corev1.Pod
 	// Leases holds those of agents outside of pods, by name. Now is compared with them.
-	Leases map[string]*coordinationv1.Lease
-	Now    time.Time
-	// PodsUnread and LeasesUnread are read errors.
+	Leases                   map[string]*coordinationv1.Lease
+	Now                      time.Time
 	PodsUnread, LeasesUnread error
 }
 
@@ -116,7 +111,6 @@ func (a *Agent) answers(agent *v1alpha1.NodeAgent, signs AgentSigns) {
 		a.Node, phrase.Count(a.Held, "static pod"), missing, blocker.BringBack(agent.Status.ManifestDir)))
 }
 
-// missing returns what an agent lacks; unread is true if that is unknown.
 func (s AgentSigns) missing(agent *v1alpha1.NodeAgent) (missing string, unread bool) {
 	if agent.Status.PodName == "" {
 		return s.unrenewed(agent.Name), s.LeasesUnread != nil

@@ -60,7 +60,6 @@ func compareImportance(a, b Blocker) int {
 		cmp.Compare(a.Type, b.Type), cmp.Compare(a.Object, b.Object))
 }
 
-// blockersOf merges the blockers of all nodes of a maintenance.
 func blockersOf(m *v1alpha1.NodeMaintenance) []Blocker {
 	type key struct {
 		kind   v1alpha1.BlockerType

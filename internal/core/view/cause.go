@@ -36,7 +36,6 @@ func (c *causes) add(node string, b Blocker, over string) {
 	known.blocker.PodCount += b.PodCount
 }
 
-// from returns a line for each new cause whose first node is this one.
 func (c *causes) from(node string) []string {
 	var lines []string
 	for _, one := range c.all[:min(len(c.all), maxChanges)] {

@@ -8,7 +8,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
-// maxChanges limits the reported nodes and causes, maxTold the blockers of a node.
 const maxChanges, maxTold = 20, 3
 
 // Changes returns a line for each change of a maintenance. Before is nil at first.
@@ -96,7 +95,6 @@ func (s *Status) PodsText() string {
 	return text
 }
 
-// change returns a line about the change of a node; empty if it has not changed or is new.
 func (n *Node) change(before *Node) string {
 	switch {
 	case before == nil:

@@ -117,7 +117,6 @@ func (t *tarjan) leave(name string) {
 	}
 }
 
-// shortest returns a shortest cycle through the first object of a group.
 func shortest(sorted []Wait, group []string) []string {
 	first := group[0]
 	before := map[string]string{}

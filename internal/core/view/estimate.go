@@ -31,12 +31,10 @@ type Progress struct {
 // Estimate predicts when the pods of a maintenance will have left.
 type Estimate struct {
 	// Known is false if too little was observed, or if nothing is left.
-	Known      bool         `json:"known"`
-	FinishTime *metav1.Time `json:"finishTime,omitempty"`
-	// WithoutPods are blocked and not included.
-	WithoutPods int `json:"withoutPods,omitempty"`
-	// Basis describes the observation.
-	Basis string `json:"basis,omitempty"`
+	Known       bool         `json:"known"`
+	FinishTime  *metav1.Time `json:"finishTime,omitempty"`
+	WithoutPods int          `json:"withoutPods,omitempty"`
+	Basis       string       `json:"basis,omitempty"`
 	// Text is the whole estimate; empty if nothing has to leave.
 	Text string `json:"text,omitempty"`
 }
@@ -108,7 +106,6 @@ func share(took time.Duration, waiting, done int) time.Duration {
 	return time.Duration(min(seconds, longestEstimate.Seconds())) * time.Second
 }
 
-// drainedAt returns since when a node has our condition Drained; zero if it does not.
 func drainedAt(node *corev1.Node) time.Time {
 	if node == nil {
 		return time.Time{}

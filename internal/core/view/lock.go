@@ -23,8 +23,7 @@ type Lock struct {
 	AcquiredTime *metav1.Time `json:"acquiredTime,omitempty"`
 	EndTime      *metav1.Time `json:"endTime,omitempty"`
 	Reason       string       `json:"reason,omitempty"`
-	// Confirmed is false while the node may not go down yet.
-	Confirmed bool `json:"confirmed,omitempty"`
+	Confirmed    bool         `json:"confirmed,omitempty"`
 }
 
 // locks returns those held by nodes of a maintenance and those in its way, by budget.

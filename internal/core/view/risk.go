@@ -34,7 +34,6 @@ func (s *Surroundings) obstacle(pod *corev1.Pod) (v1alpha1.Blocker, bool) {
 	return blocker.Foreseen(facts)
 }
 
-// lost returns what would be lost with a pod.
 func lost(pod *corev1.Pod) []string {
 	var lines []string
 	if podclass.Owner(pod) == nil && podclass.Type(pod) == v1alpha1.PodTypeDefault {
@@ -57,7 +56,6 @@ func lost(pod *corev1.Pod) []string {
 
 const maxVolumes = 5
 
-// told returns the reason and the suggestion of a blocker.
 func told(b *v1alpha1.Blocker) []string {
 	line := excerpt.Line(b.Message, maxWords)
 	if object := blocker.ObjectText(b.Object); object != "" && b.Object.Kind != "Pod" && !strings.Contains(b.Message, b.Object.Name) {
@@ -72,7 +70,6 @@ func told(b *v1alpha1.Blocker) []string {
 
 const mostObstacles = 5
 
-// obstacles returns what would block a drain of the pods, most pods first.
 func obstacles(pods []*corev1.Pod, around func(namespace string) *Surroundings) []string {
 	var found []v1alpha1.Blocker
 	bare, local := 0, 0

@@ -19,7 +19,6 @@ import (
 const APIVersion = "cli.ebbtide.dev/v1alpha1"
 
 const (
-	// maxListed limits the NodeMaintenances, maxNodes the nodes of one.
 	maxListed, maxNodes = 200, 5000
 	maxPods             = 10
 )
@@ -27,7 +26,6 @@ const (
 // Snapshot holds the objects that were read of a cluster. Everything but Now and Maintenances is
 // optional.
 type Snapshot struct {
-	// Now is the time of the API server.
 	Now          time.Time
 	Maintenances []*v1alpha1.NodeMaintenance
 	Nodes        map[string]*corev1.Node
@@ -35,12 +33,10 @@ type Snapshot struct {
 	// Pods holds those of nodes that are shown in detail, with their Evacuations.
 	Pods map[string][]Leaving
 	// Budgets holds those that block, Records those of the nodes by name.
-	Budgets []*policyv1.PodDisruptionBudget
-	Records map[string]*v1alpha1.DrainRecord
-	// Machines holds those whose deletion waits.
+	Budgets  []*policyv1.PodDisruptionBudget
+	Records  map[string]*v1alpha1.DrainRecord
 	Machines []*v1alpha1.Machine
-	// Seen is the observed progress by maintenance.
-	Seen map[string]Progress
+	Seen     map[string]Progress
 	// Unread has a sentence for each read error.
 	Unread []string
 }

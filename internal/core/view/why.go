@@ -27,15 +27,13 @@ type PodFacts struct {
 	// Node is its node, or that of the agent that has taken it down.
 	Node       string
 	Evacuation *v1alpha1.Evacuation
-	// Static is the report of the agent about a static pod, if any.
-	Static *v1alpha1.StaticPod
+	Static     *v1alpha1.StaticPod
 	// Stranded is a volume that keeps an unscheduled pod from all other nodes.
 	Stranded *Stranded
 	// Maintenances hold the node, or the nodes of the stranded volume.
 	Maintenances []*v1alpha1.NodeMaintenance
 	// Around is nil if it was not read.
-	Around *Surroundings
-	// Unknown is true if a read failed.
+	Around  *Surroundings
 	Unknown bool
 }
 
@@ -161,7 +159,6 @@ func (f PodFacts) stuck() []string {
 	return told(&b)
 }
 
-// foreseen returns what would block a drain of the pod.
 func (f PodFacts) foreseen() []string {
 	if f.Around == nil || f.Pod == nil {
 		return nil

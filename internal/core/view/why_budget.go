@@ -26,8 +26,7 @@ type BudgetFacts struct {
 	Pods        []*corev1.Pod
 	Budgets     []*policyv1.PodDisruptionBudget
 	Evacuations []*v1alpha1.Evacuation
-	// Unknown is true if a read failed.
-	Unknown bool
+	Unknown     bool
 }
 
 // Why returns lines about what a budget allows, who has locked it and who waits for it.
@@ -48,7 +47,6 @@ func (f *BudgetFacts) Why() []string {
 	return append(lines, f.waiting()...)
 }
 
-// mine returns the pods of the budget, those that are not ready first.
 func (f *BudgetFacts) mine() []*corev1.Pod {
 	compiled := budget.Compile([]*policyv1.PodDisruptionBudget{f.Budget})
 	var mine []*corev1.Pod
@@ -61,7 +59,6 @@ func (f *BudgetFacts) mine() []*corev1.Pod {
 	return mine
 }
 
-// refuses returns what would make the budget allow a disruption.
 func (f *BudgetFacts) refuses(allowed int32, known bool) []string {
 	if allowed > 0 || !known {
 		return nil
@@ -106,7 +103,6 @@ func (f *BudgetFacts) entangled() []string {
 	return append([]string{phrase.Count(several, "of its pods has another budget, too.", "of its pods have another budget, too.")}, told(&example)...)
 }
 
-// running returns a pod as it was before it began to leave.
 func running(pod *corev1.Pod) *corev1.Pod {
 	pod = pod.DeepCopy()
 	pod.DeletionTimestamp, pod.Status.Phase = nil, corev1.PodRunning

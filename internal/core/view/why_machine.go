@@ -62,7 +62,6 @@ func hooks(kind string, all []v1alpha1.LifecycleHook, now bool) []string {
 	return lines
 }
 
-// lacking returns what a living Machine lacks, by its conditions.
 func lacking(m *v1alpha1.Machine) []string {
 	var lines []string
 	for i := range m.Status.Conditions {

@@ -30,7 +30,6 @@ type NodeFacts struct {
 	// holds it.
 	Pods    []*corev1.Pod
 	Budgets []*policyv1.PodDisruptionBudget
-	// Unknown is true if a read failed.
 	Unknown bool
 }
 

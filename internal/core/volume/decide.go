@@ -32,7 +32,6 @@ type Snapshot struct {
 
 // Decision tells whether volumes are awaited.
 type Decision struct {
-	// Done is true if none is.
 	Done    bool
 	Message string
 }
@@ -53,9 +52,7 @@ func Decide(s Snapshot) Decision {
 	return Decision{Message: f.message(left)}
 }
 
-// attached is a volume that is attached to the node.
 type attached struct {
-	// volume is the name of the PersistentVolume; empty if there is none.
 	volume string
 	// name is its name in the node's status, or that of its VolumeAttachment.
 	name string
@@ -63,7 +60,6 @@ type attached struct {
 	attachment *storagev1.VolumeAttachment
 }
 
-// key is the same for all sources of one volume.
 func (a attached) key() string {
 	if a.volume != "" {
 		return "PersistentVolume/" + a.volume
@@ -71,7 +67,6 @@ func (a attached) key() string {
 	return a.name
 }
 
-// finder identifies volumes.
 type finder struct {
 	Snapshot
 	// attachments are by name, volumes by their name in the node's status.
@@ -135,7 +130,6 @@ func (f finder) named(name corev1.UniqueVolumeName) attached {
 	return attached{name: string(name)}
 }
 
-// by identifies the volume of an attachment.
 func (f finder) by(attachment *storagev1.VolumeAttachment) attached {
 	one := attached{name: attachment.Name, attachment: attachment}
 	source := attachment.Spec.Source

@@ -4,7 +4,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/nodedrain"
 )
 
-// namedVolumes bounds the volumes of a kind that the message names.
 const namedVolumes = 5
 
 // message names the attached volumes, and why they could not be detached.

@@ -23,7 +23,6 @@ type plugin struct {
 	// source is the field of its volumes; fields in it make up the rest of the name.
 	source string
 	fields []string
-	// driver is the CSI driver after migration; empty if there is none.
 	driver string
 }
 
@@ -40,7 +39,6 @@ var plugins = []plugin{
 	{"vsphere-volume", "vsphereVolume", []string{"volumePath"}, "csi.vsphere.vmware.com"},
 }
 
-// id returns the rest of the name of a volume of this plugin; empty for other volumes.
 func (p plugin) id(volume map[string]any) string {
 	source, own, _ := unstructured.NestedMap(volume, p.source)
 	if !own {
@@ -66,7 +64,6 @@ func AttachedNames(volume *corev1.PersistentVolume) []corev1.UniqueVolumeName {
 	return pluginNames(volume.Name, fields(&volume.Spec.PersistentVolumeSource))
 }
 
-// pluginNames returns those of a volume that is no CSI volume.
 func pluginNames(name string, source map[string]any) (names []corev1.UniqueVolumeName) {
 	for _, p := range plugins {
 		if id := p.id(source); id != "" {
@@ -80,7 +77,6 @@ func pluginNames(name string, source map[string]any) (names []corev1.UniqueVolum
 	return names
 }
 
-// fields returns the fields of a volume source, of a PersistentVolume or a pod.
 func fields(source any) map[string]any {
 	converted, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(source)
 	return converted

@@ -20,7 +20,6 @@ var announced = [...]corev1.NodeConditionType{
 	v1alpha1.NodeMaintenancePlanned, v1alpha1.NodeDrainInProgress, v1alpha1.NodeDrained, v1alpha1.NodeMaintenanceInProgress,
 }
 
-// conditionChange is a change of a node condition.
 type conditionChange int
 
 const (
@@ -51,8 +50,7 @@ type Node struct {
 
 // Maintenance is a maintenance of a node.
 type Maintenance struct {
-	Name, Reason string
-	// Drained is true if the node is drained for it, Back if it has come back after that.
+	Name, Reason  string
 	Drained, Back bool
 }
 
@@ -73,7 +71,6 @@ func announcement(n Node) ([len(announced)]conditionChange, string) {
 
 const maxNames = 10 // in a message
 
-// names lists maintenances with their reasons.
 func names(maintenances []Maintenance) string {
 	var words []string
 	for _, m := range maintenances[:min(len(maintenances), maxNames)] {
@@ -161,7 +158,6 @@ func Decide(n Node, at time.Time) (d Decision) {
 	return d
 }
 
-// concerns returns true if the change applies to a condition, nil if the node does not have it.
 func (c conditionChange) concerns(was *corev1.NodeCondition) bool {
 	if was == nil {
 		return c == isFalse || c == isTrue

@@ -59,7 +59,6 @@ type Change struct {
 
 // Decision holds what is done to the cordon of a node.
 type Decision struct {
-	// Change is nil if nothing is written. Events become true with it.
 	Change *Change
 	Events []event.Event
 	// Awaited is true if the node becomes schedulable unless another controller removes it.
@@ -125,7 +124,6 @@ func uncordon(n *Node) Decision {
 	}
 }
 
-// begin cordons a node that no maintenance has held until now.
 func begin(n *Node, p protected) Decision {
 	first := Ledger{WasUnschedulable: n.Object.Spec.Unschedulable, Holders: n.Ledger.name(n.Holders), Protected: p.recorded}
 	d := Decision{Change: &Change{Unschedulable: true, Ledger: first.text(), Protection: p.changes}}
@@ -135,7 +133,6 @@ func begin(n *Node, p protected) Decision {
 	return d
 }
 
-// keep keeps a node cordoned for its holders.
 func keep(n *Node, p protected, now time.Time) Decision {
 	var d Decision
 	for _, key := range p.answered {

@@ -27,7 +27,6 @@ const (
 // written in one update with the cordon, so a schedulable node with a ledger was uncordoned by
 // another client.
 type Ledger struct {
-	// WasUnschedulable holds the state that the last holder restores.
 	WasUnschedulable bool `json:"wasUnschedulable"`
 	// Unknown is true if it is unknown what the node was: it is left cordoned.
 	Unknown bool `json:"unknown,omitempty"`

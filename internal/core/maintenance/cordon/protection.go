@@ -11,8 +11,7 @@ import (
 const (
 	// protects is the value that keeps an autoscaler from removing a node.
 	protects = "true"
-	// maxWas bounds the value that is recorded. A longer one is no switch and stays.
-	maxWas = 64
+	maxWas   = 64
 )
 
 // protections are the annotations of autoscalers. Others in a ledger are ignored.

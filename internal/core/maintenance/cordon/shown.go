@@ -6,7 +6,6 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// showsHandOver returns true if the node is marked as handed over to exactly these maintenances.
 func showsHandOver(node *corev1.Node, by string) bool {
 	label, labelled := node.Labels[v1alpha1.HandedOverLabel]
 	shown, annotated := node.Annotations[v1alpha1.HandedOverByAnnotation]

@@ -47,7 +47,6 @@ func (d *Deadline) Condition(state State, left Left) metav1.Condition {
 
 func inWords(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
-// setLate reports the pods that are left at a deadline that has come.
 func (d *Deadline) setLate(left Left, condition *metav1.Condition) {
 	unread := ""
 	if left.Unread > 0 {

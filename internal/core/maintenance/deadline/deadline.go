@@ -62,10 +62,10 @@ func Read(spec *v1alpha1.Deadline) (*Deadline, error) {
 // State is the state of a deadline.
 type State int
 
+// The states of a deadline.
 const (
 	// None means that the maintenance has no deadline.
 	None State = iota
-	// Ahead means that it has not come.
 	Ahead
 	// TooEarly means that it had passed before the drain began, so nothing is deleted.
 	TooEarly

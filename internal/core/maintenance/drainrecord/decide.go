@@ -50,8 +50,7 @@ type Change struct {
 // Decision holds what is done to the DrainRecord of a node, and the state of its locks.
 type Decision struct {
 	// Change is nil if nothing is written.
-	Change *Change
-	// Complete is true if no lock is missing.
+	Change   *Change
 	Complete bool
 	// Returned is the time of the node's return, after which it needs no lock; zero if it has not
 	// returned.
@@ -101,7 +100,6 @@ func Decide(n Node, now time.Time, longest time.Duration) Decision {
 	return d
 }
 
-// recordWith returns the wanted record with the status of the present one.
 func recordWith(n *Node, spec v1alpha1.DrainRecordSpec) *v1alpha1.DrainRecord {
 	record := &v1alpha1.DrainRecord{}
 	if n.Record != nil {

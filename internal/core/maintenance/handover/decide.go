@@ -73,15 +73,13 @@ func Read(m *v1alpha1.NodeMaintenance, node string) (*When, error) {
 
 // Facts holds what a decision about a node depends on.
 type Facts struct {
-	Now time.Time
-	// ClockSkewed is true while Now is not trusted; see package skew.
+	Now         time.Time
 	ClockSkewed bool
 	Node        *corev1.Node
 	Ready       *corev1.NodeCondition // its condition
 	// Drained is true if nothing is left on the node and nothing new comes.
 	Drained bool
-	// Marked is true if the node is marked as handed over to the maintenance.
-	Marked bool
+	Marked  bool
 }
 
 // Decision holds how far a node is handed over.

@@ -21,7 +21,6 @@ const (
 	leastChange = time.Second
 )
 
-// nodeState identifies the machine and software of a node.
 type nodeState struct {
 	NodeUID                 types.UID `json:"nodeUID"`
 	BootID                  string    `json:"bootID"`
@@ -66,11 +65,9 @@ type Record struct {
 	NodeName       string    `json:"nodeName"`
 	nodeState
 	Time metav1.MicroTime `json:"time"`
-	// Seen is the last state of the node.
 	Seen struct {
 		observed
 
-		// BootCount counts the boots since the hand-over.
 		BootCount int32 `json:"bootCount"`
 		// Time is the start of this state; nil if the clock was skewed.
 		Time *metav1.MicroTime `json:"time,omitempty"`
@@ -101,7 +98,6 @@ func (r *Record) Text() string {
 	return string(text)
 }
 
-// begin returns the record of a node that is handed over now.
 func begin(m types.UID, f *Facts) *Record {
 	record := &Record{MaintenanceUID: m, NodeName: f.Node.Name, nodeState: stateOf(f.Node), Time: metav1.NewMicroTime(f.Now)}
 	record.Seen.observed = observe(f)

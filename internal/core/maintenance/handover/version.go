@@ -18,7 +18,6 @@ type comparator struct {
 // operators are ordered so that none is a prefix of a later one.
 var operators = [...]string{">=", "<=", "!=", "==", ">", "<", "!", "="}
 
-// versionRange is a disjunction of conjunctions.
 type versionRange [][]comparator
 
 func isRange(wanted string) bool { return strings.ContainsAny(wanted[:min(len(wanted), 1)], "<>=!") }
@@ -56,7 +55,6 @@ func parseComparator(word string) (comparator, error) {
 	return comparator{operator: operators[at], than: than}, nil
 }
 
-// contains returns true if a version as a kubelet reports it is in the range.
 func (r versionRange) contains(reported string) bool {
 	version, err := semver.Parse(strings.TrimPrefix(reported, "v"))
 	return err == nil && slices.ContainsFunc(r, func(together []comparator) bool {

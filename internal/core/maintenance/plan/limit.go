@@ -39,7 +39,6 @@ func (p *Plans) notCovered(set, other drainplan.Set) []drainplan.Entry {
 	return known
 }
 
-// covers returns true if a set covers at least one of these entries of a target.
 func (p *Plans) covers(set, target drainplan.Set, entries []drainplan.Entry) bool {
 	missing := p.notCovered(target, set)
 	return slices.ContainsFunc(entries, func(e drainplan.Entry) bool { return !slices.ContainsFunc(missing, e.Same) })

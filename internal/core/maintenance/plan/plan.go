@@ -65,9 +65,8 @@ type Position struct {
 // NodePlan holds which pods have to leave a node.
 type NodePlan struct {
 	// Ruling is the maintenance whose drain plan the target follows; nil if none is in Drain.
-	Ruling *Position
-	Target *Target
-	// Covered is true, by pod, if the target covers it.
+	Ruling   *Position
+	Target   *Target
 	Covered  []bool
 	Progress []Progress // by drain
 }
@@ -98,13 +97,11 @@ type Plans struct {
 	// Nodes are in the order in which they were given.
 	Nodes []NodePlan
 
-	// positions are by age.
 	positions []Position
 	// targets and compared cache what many nodes share.
 	targets  map[string]*Target
 	compared map[[2]string][]drainplan.Entry
-	// awaited caches Awaited by age.
-	awaited map[int][]*Drain
+	awaited  map[int][]*Drain
 	// covered and progress are the backing arrays of all nodes.
 	covered  []bool
 	progress []Progress

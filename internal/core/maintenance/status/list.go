@@ -19,9 +19,8 @@ const (
 type Node struct {
 	v1alpha1.NodeMaintenanceNodeStatus
 
-	Targets *Targets
-	Drained bool
-	// blockerBytes and retainedBytes cache the bytes of the first n of them.
+	Targets                     *Targets
+	Drained                     bool
 	blockerBytes, retainedBytes []int
 }
 
@@ -45,7 +44,6 @@ func Render(lines []v1alpha1.DrainPlanEntry) Rendering {
 	return Rendering{Lines: lines, Size: len(text)}
 }
 
-// detail is the level of detail of a list.
 type detail struct {
 	retained bool
 	blockers int
@@ -99,7 +97,6 @@ func Omitted(status *v1alpha1.NodeMaintenanceStatus) []v1alpha1.DrainPlanEntry {
 	return listed[len(listed)-1].DrainTargets
 }
 
-// written returns the node with this detail.
 func (n *Node) written(d detail) v1alpha1.NodeMaintenanceNodeStatus {
 	entry := n.NodeMaintenanceNodeStatus
 	entry.DrainTargets = n.Targets.written(d).Lines
@@ -158,7 +155,6 @@ func commonTarget(statuses []*Node) string {
 	return common
 }
 
-// written returns the targets with this detail.
 func (t *Targets) written(d detail) Rendering {
 	if d.brief {
 		return t.Brief
@@ -187,7 +183,6 @@ func (n *Node) size(d detail) int {
 
 var noBytes = []int{0}
 
-// sizesOf returns the bytes of the first n blockers, by n.
 func sizesOf(blockers []v1alpha1.Blocker) []int {
 	if len(blockers) == 0 {
 		return noBytes

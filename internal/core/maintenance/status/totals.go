@@ -48,8 +48,7 @@ func (t Totals) blocked() int32 {
 type Obstacle struct {
 	Type        v1alpha1.BlockerType
 	Pods, Nodes int32
-	// Example is the least blocker of this type, by all its texts.
-	Example v1alpha1.Blocker
+	Example     v1alpha1.Blocker
 }
 
 // Obstacles sums up the blockers of a node by type, without those of work in progress.

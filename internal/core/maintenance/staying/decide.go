@@ -49,7 +49,6 @@ func Ask(object *corev1.Pod, record *v1alpha1.DrainRecord, budgets Budgets) Pod 
 	return Pod{Stays: true, Endurance: endurance, Taint: taint}
 }
 
-// givenUp returns true if the node has given up to lock a budget of the pod.
 func givenUp(object *corev1.Pod, record *v1alpha1.DrainRecord, budgets Budgets) bool {
 	if record == nil || len(record.Status.GivenUp) == 0 {
 		return false
@@ -97,7 +96,6 @@ func Surplus(asking map[int]*corev1.Pod, record *v1alpha1.DrainRecord, budgets B
 	return surplus
 }
 
-// mayBeSurplus returns false if the budgets of each pod need not be looked at.
 func mayBeSurplus(asking map[int]*corev1.Pod, budgets Budgets) bool {
 	count, seen := 0, map[string]bool{}
 	for _, object := range asking {
@@ -125,7 +123,6 @@ func (c claim) compare(other claim) int {
 	)
 }
 
-// names returns true if the record names the pod.
 func names(record *v1alpha1.DrainRecord, pod types.UID) bool {
 	return record != nil && slices.ContainsFunc(record.Spec.Pods, func(p v1alpha1.StayingPod) bool { return p.UID == pod })
 }

@@ -30,7 +30,6 @@ func (d Decision) SetStatus(status *v1alpha1.NodeAgentStatus, now time.Time) {
 // ours are our reasons of the condition. Other reasons belong to the kubelet or others.
 var ours = []string{v1alpha1.ReasonNodeShutdown, v1alpha1.ReasonNodeShutdownCancelled, v1alpha1.ReasonNodeReady}
 
-// nodeCondition returns the condition to write, unless it is there or belongs to someone else.
 func (s Snapshot) nodeCondition(e *Entry) *corev1.NodeCondition {
 	was := findCondition(s.Node, v1alpha1.NodeGracefulShutdown)
 	if s.Node == nil || was != nil && !slices.Contains(ours, was.Reason) {

@@ -44,7 +44,6 @@ func (e *Entry) underWay() bool {
 	return e.Phase == v1alpha1.ShutdownPreparing || e.Phase == v1alpha1.ShutdownReleased
 }
 
-// mode returns what can be done about a shutdown, and why no more.
 func (s Snapshot) mode() (v1alpha1.NodeShutdownMode, Verdict) {
 	delay := s.Logind.Delay.Round(time.Second)
 	no := func(mode v1alpha1.NodeShutdownMode, reason, message string) (v1alpha1.NodeShutdownMode, Verdict) {
@@ -72,7 +71,6 @@ func (s Snapshot) mode() (v1alpha1.NodeShutdownMode, Verdict) {
 	}
 }
 
-// next returns the entry of a shutdown, given the previous one.
 func (s Snapshot) next(mode v1alpha1.NodeShutdownMode) (*Entry, []event.Event) {
 	before := s.Entry
 	if before != nil && s.BootID != "" && before.BootID != s.BootID {

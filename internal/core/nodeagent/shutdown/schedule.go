@@ -11,7 +11,6 @@ import (
 // MaxScheduleFile limits the file; its message to users may be long.
 const MaxScheduleFile = 16 << 10
 
-// farthest is the last time that the API can store.
 var farthest = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Schedule is a shutdown with a time, for example by shutdown -r +15.

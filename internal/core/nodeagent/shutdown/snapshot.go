@@ -19,8 +19,7 @@ const (
 	// margin is the time before the end of the delay at which a shutdown is released.
 	margin = time.Second
 	// patience limits how long the manager may take to show that it drains.
-	patience = 10 * time.Second
-	// leastDelay is the shortest useful delay: the default grace period.
+	patience   = 10 * time.Second
 	leastDelay = 30 * time.Second
 )
 
@@ -28,18 +27,15 @@ const (
 type Snapshot struct {
 	Now time.Time
 	// BootID is empty if unknown.
-	BootID string
-	// Wish is the value of --shutdown.
+	BootID   string
 	Wish     v1alpha1.NodeShutdownMode
 	Logind   Logind
 	Schedule *Schedule
-	// Held is true if we have an inhibitor; Refusal is why not.
-	Held    bool
-	Refusal string
-	// Node and Pods are unknown without the Node.
-	Node  *corev1.Node
-	Pods  []*corev1.Pod
-	Entry *Entry
+	Held     bool
+	Refusal  string
+	Node     *corev1.Node
+	Pods     []*corev1.Pod
+	Entry    *Entry
 	// Fresh is true for the first decision after a start of the agent.
 	Fresh bool
 }
@@ -53,13 +49,11 @@ type Logind struct {
 	// Delay is the longest delay of a shutdown, DelayFault why it is not the requested one.
 	Delay      time.Duration
 	DelayFault string
-	// Kubelet is true if the kubelet has its own graceful shutdown.
-	Kubelet bool
+	Kubelet    bool
 }
 
 // Entry is the recorded shutdown.
 type Entry struct {
-	// BootID is the boot that it ends.
 	BootID string                     `json:"bootID,omitempty"`
 	Phase  v1alpha1.NodeShutdownPhase `json:"phase"`
 	// Mode selects the reaction, whatever the kubelet does meanwhile.
@@ -107,11 +101,9 @@ func (e *Entry) Text() []byte {
 // Decision holds the agent's actions, in the order of the fields.
 type Decision struct {
 	// Entry is to be stored first; nil is to be removed.
-	Entry *Entry
-	// Inhibit is true if an inhibitor is to be held, false if it is to be let go.
+	Entry   *Entry
 	Inhibit bool
-	// Status is written to the NodeAgent.
-	Status v1alpha1.NodeShutdown
+	Status  v1alpha1.NodeShutdown
 	// Manageable is the condition of the NodeAgent, without its time.
 	Manageable Verdict
 	// NodeCondition is to be written to the Node; nil leaves it as it is.
