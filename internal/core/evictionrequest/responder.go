@@ -10,6 +10,8 @@ import (
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
 // Sort sorts responders as the API server does: the highest priority first, then by the labels of
@@ -120,17 +122,16 @@ func deadline(reported *lifecyclev1alpha1.ResponderStatus) time.Time {
 	return lastSign(reported).Add(HeartbeatDeadline)
 }
 
-func lastSign(reported *lifecyclev1alpha1.ResponderStatus) time.Time {
-	switch {
-	case reported.HeartbeatTime != nil:
-		return reported.HeartbeatTime.Time
-	case reported.StartTime != nil:
-		return reported.StartTime.Time
-	}
-	return time.Time{}
-}
-
 // moment returns a time as the API server stores it.
 func moment(at time.Time) *metav1.Time {
 	return &metav1.Time{Time: at.UTC().Truncate(time.Second)}
+}
+
+// OwnResponder returns the active responder of ours; empty if there is none.
+func OwnResponder(status *lifecyclev1alpha1.EvictionStatus) string {
+	active := Active(status)
+	if active == nil || Final(status) || active.Name != DefaultEvictor && active.Name != v1alpha1.DeploymentSurgeResponder {
+		return ""
+	}
+	return active.Name
 }

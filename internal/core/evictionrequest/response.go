@@ -7,10 +7,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
@@ -19,15 +22,6 @@ const (
 	EvictorFieldManager = "ebbtide-evictor"
 	SurgeFieldManager   = "ebbtide-deployment-surge"
 )
-
-// OwnResponder returns the active responder of ours; empty if there is none.
-func OwnResponder(status *lifecyclev1alpha1.EvictionStatus) string {
-	active := Active(status)
-	if active == nil || Final(status) || active.Name != DefaultEvictor && active.Name != v1alpha1.DeploymentSurgeResponder {
-		return ""
-	}
-	return active.Name
-}
 
 // ManagerOf returns the field manager of a responder of ours. They differ, as an apply by one
 // manager would remove the reports of the other responder.
@@ -164,4 +158,85 @@ func Released(e *v1alpha1.Evacuation) []event.Event {
 	return []event.Event{event.EvacuationGoesOn(e, fmt.Sprintf(
 		"The Eviction of pod %s is over, but evacuator %s does not allow cancellation. The evacuation will run to completion.",
 		e.Spec.PodRef.Name, e.Status.ActiveEvacuatorClass))}
+}
+
+const (
+	// HeartbeatEvery is the interval of heartbeats of a responder of ours.
+	HeartbeatEvery = 3 * time.Minute
+	// NewsEvery is the shortest interval of reports with another message.
+	NewsEvery = 20 * time.Second
+
+	// firstReport is the delay of the first report that a pod is evacuated: most are quicker.
+	firstReport = 5 * time.Second
+	// maxMessage is the API's limit of a message.
+	maxMessage = 4000
+	// longestFinish is the API's limit of an expected end; a day less, for clocks.
+	longestFinish = (10*365 - 1) * 24 * time.Hour
+)
+
+type progress struct {
+	message string
+	// finish is the expected end; nil if it is not known.
+	finish *metav1.Time
+	// usual is true of what most pods come to, which is no reason for a first report.
+	usual bool
+}
+
+// report decides whether progress is due. A change waits for NewsEvery, a heartbeat for
+// HeartbeatEvery.
+func (p progress) report(own *lifecyclev1alpha1.ResponderStatus, now time.Time) ResponseDecision {
+	message, finish := excerpt.Of(p.message, maxMessage), acceptable(own, p.finish, now)
+	pause := HeartbeatEvery
+	switch {
+	case own.HeartbeatTime == nil && !p.usual:
+		pause = firstReport
+	case own.HeartbeatTime != nil && (ptr.Deref(own.Message, "") != message || !finish.Equal(own.ExpectedCompletionTime)):
+		pause = NewsEvery
+	}
+	if wait := lastSign(own).Add(pause).Sub(now); wait > 0 {
+		return ResponseDecision{RequeueAfter: wait}
+	}
+	return ResponseDecision{RequeueAfter: HeartbeatEvery, Report: &lifecyclev1alpha1.ResponderStatus{
+		Name: own.Name, HeartbeatTime: heartbeat(own, now), Message: &message, ExpectedCompletionTime: finish,
+	}}
+}
+
+func completion(own *lifecyclev1alpha1.ResponderStatus, now time.Time, message string) ResponseDecision {
+	message, at := excerpt.Of(message, maxMessage), heartbeat(own, now)
+	return ResponseDecision{Report: &lifecyclev1alpha1.ResponderStatus{Name: own.Name, HeartbeatTime: at, CompletionTime: at, Message: &message}}
+}
+
+// heartbeat returns the time of a report. It is never before an earlier one, whatever our clock
+// shows.
+func heartbeat(own *lifecyclev1alpha1.ResponderStatus, now time.Time) *metav1.Time {
+	if last := lastSign(own); last.After(now) {
+		now = last
+	}
+	return moment(now)
+}
+
+// acceptable returns the expected end if the API accepts it. One that was reported before stays,
+// one that has passed is dropped.
+func acceptable(own *lifecyclev1alpha1.ResponderStatus, finish *metav1.Time, now time.Time) *metav1.Time {
+	if finish == nil {
+		return nil
+	}
+	at := moment(finish.Time)
+	if at.Equal(own.ExpectedCompletionTime) {
+		return at
+	}
+	if at.Time.Before(now) || at.Time.After(now.Add(longestFinish)) || own.StartTime != nil && at.Before(own.StartTime) {
+		return nil
+	}
+	return at
+}
+
+func lastSign(reported *lifecyclev1alpha1.ResponderStatus) time.Time {
+	switch {
+	case reported.HeartbeatTime != nil:
+		return reported.HeartbeatTime.Time
+	case reported.StartTime != nil:
+		return reported.StartTime.Time
+	}
+	return time.Time{}
 }
