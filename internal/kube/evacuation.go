@@ -28,11 +28,7 @@ func WriteEvacuationStatus(
 
 // EvacuationPod extracts EvacuationPodField.
 func EvacuationPod(object client.Object) []string {
-	e, ok := object.(*v1alpha1.Evacuation)
-	if !ok || e.Spec.PodRef.UID == "" {
-		return nil
-	}
-	return []string{string(e.Spec.PodRef.UID)}
+	return by(object, func(e *v1alpha1.Evacuation) string { return string(e.Spec.PodRef.UID) })
 }
 
 // EvacuationNode extracts EvacuationNodeField, only for those of NodeMaintenances.

@@ -29,11 +29,12 @@ func RequestNode(object client.Object) []string {
 
 // EvictionPod extracts EvictionPodField.
 func EvictionPod(object client.Object) []string {
-	e, ok := object.(*lifecyclev1alpha1.Eviction)
-	if !ok || e.Spec.Target.Pod == nil {
-		return nil
-	}
-	return []string{string(e.Spec.Target.Pod.UID)}
+	return by(object, func(e *lifecyclev1alpha1.Eviction) string {
+		if e.Spec.Target.Pod == nil {
+			return ""
+		}
+		return string(e.Spec.Target.Pod.UID)
+	})
 }
 
 // Requested returns the EvictionRequest of a name for the pod with this UID, or nil, and the

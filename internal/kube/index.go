@@ -93,9 +93,9 @@ func IndexFields(ctx context.Context, indexer client.FieldIndexer) error {
 // starts. Its errors are those of IndexFields.
 func IndexMachines(ctx context.Context, indexer client.FieldIndexer) error {
 	return addIndexes(ctx, indexer, append(workloadIndexes(), []index{
-		{&v1alpha1.Machine{}, MachineClusterField, ofMachine(func(m *v1alpha1.Machine) string { return m.Spec.ClusterName })},
-		{&v1alpha1.Machine{}, MachineProviderField, ofMachine(func(m *v1alpha1.Machine) string { return m.Spec.ProviderID })},
-		{&v1alpha1.Machine{}, MachineNodeField, ofMachine(machineNode)},
+		{&v1alpha1.Machine{}, MachineClusterField, machineCluster},
+		{&v1alpha1.Machine{}, MachineProviderField, machineProvider},
+		{&v1alpha1.Machine{}, MachineNodeField, machineNode},
 		{&v1alpha1.Machine{}, MachineRefField, MachineRefs},
 		{&v1alpha1.Cluster{}, ClusterRefField, ClusterRef},
 	}...))
@@ -124,25 +124,31 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer, indexes []inde
 	return nil
 }
 
-// PodNode extracts PodNodeField.
-func PodNode(object client.Object) []string {
-	pod, ok := object.(*corev1.Pod)
-	if !ok || pod.Spec.NodeName == "" {
+// by returns the text of an object of a type as the value of an index; none if it is empty.
+func by[T client.Object](object client.Object, text func(T) string) []string {
+	typed, ok := object.(T)
+	if !ok {
 		return nil
 	}
-	return []string{pod.Spec.NodeName}
+	if value := text(typed); value != "" {
+		return []string{value}
+	}
+	return nil
+}
+
+// PodNode extracts PodNodeField.
+func PodNode(object client.Object) []string {
+	return by(object, func(pod *corev1.Pod) string { return pod.Spec.NodeName })
 }
 
 // PodHeldNode extracts PodHeldNodeField.
 func PodHeldNode(object client.Object) []string {
-	pod, ok := object.(*corev1.Pod)
-	if !ok || len(pod.Spec.SchedulingGates) == 0 {
-		return nil
-	}
-	if node := PinnedNode(pod); node != "" {
-		return []string{node}
-	}
-	return nil
+	return by(object, func(pod *corev1.Pod) string {
+		if len(pod.Spec.SchedulingGates) == 0 {
+			return ""
+		}
+		return PinnedNode(pod)
+	})
 }
 
 // PodSurge extracts PodSurgeField.

@@ -11,49 +11,42 @@ import (
 
 // NodeProvider extracts NodeProviderField.
 func NodeProvider(object client.Object) []string {
-	node, ok := object.(*corev1.Node)
-	if !ok {
-		return nil
-	}
-	return unlessEmpty(node.Spec.ProviderID)
+	return by(object, func(node *corev1.Node) string { return node.Spec.ProviderID })
 }
 
 // AttachmentNode extracts AttachmentNodeField.
 func AttachmentNode(object client.Object) []string {
-	attachment, ok := object.(*storagev1.VolumeAttachment)
-	if !ok {
-		return nil
-	}
-	return unlessEmpty(attachment.Spec.NodeName)
+	return by(object, func(attachment *storagev1.VolumeAttachment) string { return attachment.Spec.NodeName })
 }
 
 // VolumeHandles extracts VolumeHandleField.
 func VolumeHandles(object client.Object) []string {
-	volume, ok := object.(*corev1.PersistentVolume)
-	if !ok || volume.Spec.CSI == nil {
-		return nil
-	}
-	return []string{VolumeHandle(volume.Spec.CSI.Driver, volume.Spec.CSI.VolumeHandle)}
+	return by(object, func(volume *corev1.PersistentVolume) string {
+		if volume.Spec.CSI == nil {
+			return ""
+		}
+		return VolumeHandle(volume.Spec.CSI.Driver, volume.Spec.CSI.VolumeHandle)
+	})
 }
 
 // VolumeHandle identifies a CSI volume like the names of attached volumes.
 func VolumeHandle(driver, handle string) string { return driver + "^" + handle }
 
-func ofMachine(text func(*v1alpha1.Machine) string) client.IndexerFunc {
-	return func(object client.Object) []string {
-		machine, ok := object.(*v1alpha1.Machine)
-		if !ok {
-			return nil
-		}
-		return unlessEmpty(text(machine))
-	}
+func machineCluster(object client.Object) []string {
+	return by(object, func(machine *v1alpha1.Machine) string { return machine.Spec.ClusterName })
 }
 
-func machineNode(machine *v1alpha1.Machine) string {
-	if machine.Status.NodeRef == nil {
-		return ""
-	}
-	return machine.Status.NodeRef.Name
+func machineProvider(object client.Object) []string {
+	return by(object, func(machine *v1alpha1.Machine) string { return machine.Spec.ProviderID })
+}
+
+func machineNode(object client.Object) []string {
+	return by(object, func(machine *v1alpha1.Machine) string {
+		if machine.Status.NodeRef == nil {
+			return ""
+		}
+		return machine.Status.NodeRef.Name
+	})
 }
 
 // MachineRefs extracts MachineRefField.
@@ -71,11 +64,12 @@ func MachineRefs(object client.Object) []string {
 
 // ClusterRef extracts ClusterRefField.
 func ClusterRef(object client.Object) []string {
-	cluster, ok := object.(*v1alpha1.Cluster)
-	if !ok || cluster.Spec.ControlPlane.Ref == nil {
-		return nil
-	}
-	return []string{refKey(*cluster.Spec.ControlPlane.Ref)}
+	return by(object, func(cluster *v1alpha1.Cluster) string {
+		if cluster.Spec.ControlPlane.Ref == nil {
+			return ""
+		}
+		return refKey(*cluster.Spec.ControlPlane.Ref)
+	})
 }
 
 func refKey(ref v1alpha1.ObjectReference) string {
@@ -84,10 +78,3 @@ func refKey(ref v1alpha1.ObjectReference) string {
 
 // RefKey identifies an object of a namespace in any version.
 func RefKey(kind schema.GroupKind, name string) string { return kind.String() + "/" + name }
-
-func unlessEmpty(text string) []string {
-	if text == "" {
-		return nil
-	}
-	return []string{text}
-}

@@ -2,19 +2,14 @@ package kube
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -208,15 +203,8 @@ func (s *Skew) OnChange(tell func()) (stop func()) {
 // AllOf returns a function that requests all cached objects of the kind of a list.
 func AllOf(reader client.Reader, list client.ObjectList) func(context.Context) []reconcile.Request {
 	return func(ctx context.Context) (all []reconcile.Request) {
-		list := list.DeepCopyObject().(client.ObjectList)
-		err := reader.List(ctx, list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
-		err = errors.Join(err, apimeta.EachListItem(list, func(object runtime.Object) error {
-			all = append(all, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object.(client.Object))})
-			return nil
-		}))
-		if err != nil {
-			// The cache only fails when the manager stops.
-			log.FromContext(ctx).Error(err, "Failed to list objects", "kind", fmt.Sprintf("%T", list))
+		for _, object := range Cached[client.Object](ctx, reader, list.DeepCopyObject().(client.ObjectList)) {
+			all = append(all, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)})
 		}
 		return all
 	}

@@ -41,14 +41,22 @@ func StripBridged(object any) (any, error) {
 		stripped.Object["metadata"] = meta
 		stripped.SetManagedFields(nil)
 	}
-	for _, field := range bridgedFields {
-		value, found, err := unstructured.NestedFieldNoCopy(full.Object, field...)
+	if err := copyFields(full, stripped, bridgedFields); err != nil {
+		return nil, err
+	}
+	return stripped, nil
+}
+
+// copyFields copies the fields that exist.
+func copyFields(from, to *unstructured.Unstructured, fields [][]string) error {
+	for _, field := range fields {
+		value, found, err := unstructured.NestedFieldNoCopy(from.Object, field...)
 		if !found || err != nil {
 			continue
 		}
-		if err := unstructured.SetNestedField(stripped.Object, value, field...); err != nil {
-			return nil, err
+		if err := unstructured.SetNestedField(to.Object, value, field...); err != nil {
+			return err
 		}
 	}
-	return stripped, nil
+	return nil
 }

@@ -31,14 +31,8 @@ func StripExternal(object any) (any, error) {
 	stripped.SetCreationTimestamp(full.GetCreationTimestamp())
 	stripped.SetDeletionTimestamp(full.GetDeletionTimestamp())
 	stripped.SetOwnerReferences(full.GetOwnerReferences())
-	for _, field := range externalFields {
-		value, found, err := unstructured.NestedFieldCopy(full.Object, field...)
-		if !found || err != nil {
-			continue
-		}
-		if err := unstructured.SetNestedField(stripped.Object, value, field...); err != nil {
-			return nil, err
-		}
+	if err := copyFields(full, stripped, externalFields); err != nil {
+		return nil, err
 	}
 	return stripped, nil
 }

@@ -146,13 +146,13 @@ func (r *reconciler) act(ctx context.Context, seen *observed, d core.Decision) e
 		if err := r.client.Delete(ctx, m, client.Preconditions{UID: &m.UID}); err != nil {
 			return fmt.Errorf("delete NodeMaintenance %s: %w", m.Name, err)
 		}
-		logger.Info("The node of a Machine is gone", "maintenance", m.Name)
+		logger.Info("Deleted NodeMaintenance", "maintenance", m.Name, "reason", "the node of its Machine is gone")
 	}
 	if d.Create != nil {
 		if err := r.client.Create(ctx, d.Create); err != nil {
 			return fmt.Errorf("create NodeMaintenance %s: %w", d.Create.Name, err)
 		}
-		logger.Info("A node is drained for the Machine of another controller", "maintenance", d.Create.Name, "Node", seen.Machine.Node)
+		logger.Info("Created NodeMaintenance for the Machine of another controller", "maintenance", d.Create.Name, "Node", seen.Machine.Node)
 	}
 	if d.Update != nil {
 		if err := r.client.Patch(ctx, d.Update, kube.Change(seen.Maintenance)); err != nil {
@@ -183,7 +183,7 @@ func (r *reconciler) change(ctx context.Context, seen *observed, step core.Step)
 	if err := r.kinds.writer.Patch(ctx, changed, kube.Change(seen.object)); err != nil {
 		return fmt.Errorf("change the hook of Machine %s: %w", client.ObjectKeyFromObject(seen.object), err)
 	}
-	log.FromContext(ctx).Info("The hook of a Machine is changed", "hooked", step == core.Put, "drained", step == core.Finish)
+	log.FromContext(ctx).Info("Changed the hook of a Machine", "hooked", step == core.Put, "drained", step == core.Finish)
 	return nil
 }
 

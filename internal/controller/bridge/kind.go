@@ -2,19 +2,14 @@ package bridge
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,13 +20,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-const (
-	// served is the interval of checking whether a missing kind is served. Watching for that needs the
-	// right to read all CustomResourceDefinitions.
-	served = 5 * time.Minute
-	// aroundField finds the Machines of a Cluster or MachineSet.
-	aroundField = "ebbtide.dev/around"
-)
+// aroundField finds the Machines of a Cluster or MachineSet.
+const aroundField = "ebbtide.dev/around"
 
 // kind holds the names of one bridge's objects.
 type kind struct {
@@ -41,9 +31,13 @@ type kind struct {
 	rule schema.GroupVersionKind
 }
 
-// kindsOf returns the kinds of bridges that have Machines.
+// kindsOf returns the kinds of bridges that have Machines: those of Cluster API from its release 1.11
+// on, and of OpenShift's machine API.
 func kindsOf(bridges core.Names) (all []kind) {
-	for _, one := range []kind{clusterAPI(), openShift()} {
+	for _, one := range []kind{
+		{bridge: core.ClusterAPI, machine: core.ClusterAPIMachine, around: core.ClusterAPICluster, rule: core.ClusterAPIRule},
+		{bridge: core.OpenShift, machine: core.OpenShiftMachine, around: core.OpenShiftSet},
+	} {
 		if bridges.Has(one.bridge) {
 			all = append(all, one)
 		}
@@ -57,10 +51,9 @@ type kinds struct {
 	live   client.Reader
 	writer client.Client
 	store  cache.Cache
-	ask    discovery.ServerResourcesInterface
 	wake   func(...request)
 
-	// ready is closed when there is somebody to wake.
+	// ready closes begun when the queue exists.
 	ready func()
 	begun <-chan struct{}
 
@@ -84,51 +77,35 @@ func newKinds(mgr manager.Manager, all []kind, wake func(...request)) (*kinds, e
 	}); err != nil {
 		return nil, fmt.Errorf("make a cache of bridged machines: %w", err)
 	}
-	if k.ask, err = discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient()); err != nil {
-		return nil, fmt.Errorf("make a client of discovery: %w", err)
-	}
 	if err := mgr.Add(k.store); err != nil {
 		return nil, fmt.Errorf("run a cache of bridged machines: %w", err)
 	}
-	return k, mgr.Add(manager.RunnableFunc(k.run))
+	for i := range all {
+		served, err := kube.NewServed(mgr, all[i].api())
+		if err != nil {
+			return nil, err
+		}
+		served.Part(func(ctx context.Context) error { return k.follow(ctx, &all[i]) })
+	}
+	return k, nil
 }
 
-// quiet says of a watch that fails what only those want to know who look for it: a kind
-// that is not served any more is none of our business.
+// api returns the resources that have to be served.
+func (one *kind) api() kube.ServedAPI {
+	api := kube.ServedAPI{GroupVersion: one.machine.GroupVersion()}
+	for _, gvk := range []schema.GroupVersionKind{one.machine, one.around, one.rule} {
+		if !gvk.Empty() {
+			resource, _ := meta.UnsafeGuessKindToResource(gvk)
+			api.Resources = append(api.Resources, resource.Resource)
+		}
+	}
+	return api
+}
+
+// quiet logs a failed watch for developers only, as the kind may not be served any more.
 func quiet(ctx context.Context, _ *toolscache.Reflector, err error) {
-	log.FromContext(ctx).V(1).Info("Machines of another controller cannot be watched", "because", err.Error())
+	log.FromContext(ctx).V(1).Info("Failed to watch the Machines of another controller", "reason", err.Error())
 }
-
-// run begins to follow each kind when it is served, and ends with the context.
-func (k *kinds) run(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-k.begun:
-	}
-	ticks := time.NewTicker(served)
-	defer ticks.Stop()
-	for {
-		missing := false
-		for i := range k.all {
-			if err := k.follow(ctx, &k.all[i]); err != nil {
-				missing = true
-				log.FromContext(ctx).V(1).Info("A bridge sleeps", "bridge", k.all[i].bridge, "because", err.Error())
-			}
-		}
-		if !missing {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticks.C:
-		}
-	}
-}
-
-// errNotServed is the reason why a bridge sleeps.
-var errNotServed = errors.New("its kinds are not served")
 
 // read returns the kinds that are read, that of Machines last.
 func (one *kind) read(k *kinds) (all []followed) {
@@ -144,28 +121,20 @@ type followed struct {
 	handler toolscache.ResourceEventHandler
 }
 
-// follow begins to read the kinds of one bridge.
+// follow reads the kinds of one bridge until the context ends.
 func (k *kinds) follow(ctx context.Context, one *kind) error {
-	all := one.read(k)
-	if !slices.ContainsFunc(all, func(f followed) bool { return !k.following(f.GroupVersionKind) }) {
+	select {
+	case <-ctx.Done():
 		return nil
+	case <-k.begun:
 	}
-	resources, err := k.ask.ServerResourcesForGroupVersion(one.machine.GroupVersion().String())
-	if err != nil {
-		return err
-	}
-	for _, f := range all {
-		is := func(r metav1.APIResource) bool { return r.Kind == f.Kind }
-		if !slices.ContainsFunc(resources.APIResources, is) {
-			return fmt.Errorf("%w: %s", errNotServed, f.GroupVersionKind)
-		}
-	}
-	for _, f := range all {
+	for _, f := range one.read(k) {
 		if err := k.watch(ctx, f); err != nil {
 			return err
 		}
 	}
-	log.FromContext(ctx).Info("A bridge is awake", "bridge", one.bridge)
+	log.FromContext(ctx).Info("Bridge active", "bridge", one.bridge)
+	<-ctx.Done()
 	return nil
 }
 

@@ -147,7 +147,7 @@ func (k *kinds) machines(one *kind, is func(*unstructured.Unstructured) bool, op
 	ctx := context.Background()
 	list, err := k.list(ctx, one.machine, options...)
 	if err != nil {
-		log.FromContext(ctx).V(1).Info("The Machines of another controller cannot be listed yet", "because", err.Error())
+		log.FromContext(ctx).V(1).Info("Failed to list the Machines of another controller", "reason", err.Error())
 	}
 	for i := range list {
 		if is(&list[i]) {

@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -84,17 +83,7 @@ func onSuppression(changed func(context.Context, *corev1.Node, queue)) handler.T
 	})
 }
 
-// podsBy reads pods by an index of the cache. They are the cache's own and are never changed.
+// podsBy reads pods by an index of the cache.
 func podsBy(ctx context.Context, c client.Reader, field, value string) []*corev1.Pod {
-	var list corev1.PodList
-	err := c.List(ctx, &list, client.MatchingFields{field: value}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
-	if err != nil {
-		// The cache fails only when the manager stops.
-		log.FromContext(ctx).Error(err, "Listing the pods of a node failed", "node", value)
-	}
-	pods := make([]*corev1.Pod, 0, len(list.Items))
-	for i := range list.Items {
-		pods = append(pods, &list.Items[i])
-	}
-	return pods
+	return kube.Cached[*corev1.Pod](ctx, c, &corev1.PodList{}, client.MatchingFields{field: value})
 }

@@ -1,6 +1,7 @@
 package drainlock
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -13,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -96,10 +96,7 @@ func lockChanged(old, now *policyv1.PodDisruptionBudget) bool {
 // ofPod names the record of the node of the pod. A record that the cache does not show yet is
 // reconciled as soon as it does.
 func (n *nodes) ofPod(ctx context.Context, old, now *corev1.Pod) []types.NamespacedName {
-	pod := now
-	if now == nil {
-		pod = old
-	}
+	pod := cmp.Or(now, old)
 	records := n.recorded(ctx, pod.Spec.NodeName)
 	if len(records) > 0 && old != nil && now != nil && stateOf(old) == stateOf(now) {
 		return nil
@@ -110,10 +107,7 @@ func (n *nodes) ofPod(ctx context.Context, old, now *corev1.Pod) []types.Namespa
 // ofNode names a node with a record or promise whose boot, readiness or promise has changed. When a
 // promise is removed, all waiting records are named.
 func (n *nodes) ofNode(ctx context.Context, old, now *corev1.Node) []types.NamespacedName {
-	one := now
-	if now == nil {
-		one = old
-	}
+	one := cmp.Or(now, old)
 	if old != nil && now != nil && old.Status.NodeInfo.BootID == now.Status.NodeInfo.BootID && core.NodeReady(old) == core.NodeReady(now) &&
 		old.Annotations[v1alpha1.RebootPromiseAnnotation] == now.Annotations[v1alpha1.RebootPromiseAnnotation] {
 		return nil
@@ -167,16 +161,10 @@ func (n *nodes) waiting(ctx context.Context) []types.NamespacedName {
 func waits(record *v1alpha1.DrainRecord) bool { return !record.Spec.Complete && !core.Held(record) }
 
 func (n *nodes) records(ctx context.Context, wanted func(*v1alpha1.DrainRecord) bool, options ...client.ListOption) []types.NamespacedName {
-	var list v1alpha1.DrainRecordList
-	options = append(options, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
-	if err := n.client.List(ctx, &list, options...); err != nil {
-		// The cache only fails when the manager stops.
-		log.FromContext(ctx).Error(err, "Failed to list DrainRecords")
-	}
 	var names []types.NamespacedName
-	for i := range list.Items {
-		if wanted(&list.Items[i]) {
-			names = append(names, types.NamespacedName{Name: list.Items[i].Name})
+	for _, record := range kube.Cached[*v1alpha1.DrainRecord](ctx, n.client, &v1alpha1.DrainRecordList{}, options...) {
+		if wanted(record) {
+			names = append(names, types.NamespacedName{Name: record.Name})
 		}
 	}
 	return names
@@ -217,15 +205,11 @@ func (k *keeper) ofRecord(ctx context.Context, old, now *v1alpha1.DrainRecord) [
 }
 
 func (k *keeper) locked(ctx context.Context, such func(budget.Hold) bool) []types.NamespacedName {
-	var list policyv1.PodDisruptionBudgetList
-	if err := k.client.List(ctx, &list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
-		log.FromContext(ctx).Error(err, "Failed to list PodDisruptionBudgets")
-	}
 	var keys []types.NamespacedName
-	for i := range list.Items {
-		hold, _ := budget.LockOf(&list.Items[i], time.Time{}, k.longest)
+	for _, one := range kube.Cached[*policyv1.PodDisruptionBudget](ctx, k.client, &policyv1.PodDisruptionBudgetList{}) {
+		hold, _ := budget.LockOf(one, time.Time{}, k.longest)
 		if hold.Holder != "" && such(hold) {
-			keys = append(keys, client.ObjectKeyFromObject(&list.Items[i]))
+			keys = append(keys, client.ObjectKeyFromObject(one))
 		}
 	}
 	return keys

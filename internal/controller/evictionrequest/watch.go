@@ -97,22 +97,13 @@ func (r *Reconciler) concerned(ctx context.Context, pod *corev1.Pod, gone bool, 
 	}
 }
 
-// all has everything reconciled that there is.
+// all enqueues everything.
 func (r *Reconciler) all(ctx context.Context, q queue) {
-	requests, evictions := &lifecyclev1alpha1.EvictionRequestList{}, &lifecyclev1alpha1.EvictionList{}
-	for _, list := range []client.ObjectList{requests, evictions} {
-		if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
-			log.FromContext(ctx).Error(err, "What is asked for cannot be listed")
-		}
-	}
-	for i := range requests.Items {
-		for _, request := range ofObject(ctx, &requests.Items[i]) {
-			q.Add(request)
-		}
-	}
-	for i := range evictions.Items {
-		for _, request := range ofObject(ctx, &evictions.Items[i]) {
-			q.Add(request)
+	for _, list := range []client.ObjectList{&lifecyclev1alpha1.EvictionRequestList{}, &lifecyclev1alpha1.EvictionList{}} {
+		for _, object := range kube.Cached[client.Object](ctx, r.client, list) {
+			for _, request := range ofObject(ctx, object) {
+				q.Add(request)
+			}
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -20,7 +19,7 @@ import (
 func (r *reconciler) sources(c cache.Cache, onActive func(context.Context, func(context.Context))) []source.Source {
 	return []source.Source{
 		source.Func(func(ctx context.Context, q eviction.Requests) error {
-			onActive(ctx, func(ctx context.Context) { r.all(ctx, q) })
+			onActive(ctx, func(ctx context.Context) { enqueue(ctx, r.client, q) })
 			return nil
 		}),
 		source.Kind(c, &lifecyclev1alpha1.Eviction{}, &handler.TypedEnqueueRequestForObject[*lifecyclev1alpha1.Eviction]{}),
@@ -31,25 +30,12 @@ func (r *reconciler) sources(c cache.Cache, onActive func(context.Context, func(
 
 // ofPod requests the Evictions of a pod that leaves. Most pods have none.
 func (r *reconciler) ofPod(ctx context.Context, pod *corev1.Pod, q eviction.Requests) {
-	list := &lifecyclev1alpha1.EvictionList{}
-	err := r.client.List(ctx, list, client.InNamespace(pod.Namespace), client.MatchingFields{kube.EvictionPodField: string(pod.UID)},
-		client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
-	if err != nil {
-		// The cache itself never fails; it does when the manager stops.
-		log.FromContext(ctx).Error(err, "The Evictions of a pod cannot be listed")
-	}
-	for i := range list.Items {
-		q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
+	enqueue(ctx, r.client, q, client.InNamespace(pod.Namespace), client.MatchingFields{kube.EvictionPodField: string(pod.UID)})
 }
 
-// all has all Evictions reconciled.
-func (r *reconciler) all(ctx context.Context, q eviction.Requests) {
-	list := &lifecyclev1alpha1.EvictionList{}
-	if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
-		log.FromContext(ctx).Error(err, "The Evictions cannot be listed")
-	}
-	for i := range list.Items {
-		q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+// enqueue requests the selected Evictions.
+func enqueue(ctx context.Context, cache client.Reader, q eviction.Requests, options ...client.ListOption) {
+	for _, e := range kube.Cached[*lifecyclev1alpha1.Eviction](ctx, cache, &lifecyclev1alpha1.EvictionList{}, options...) {
+		q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e)})
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -72,14 +71,9 @@ func (r *reconciler) ofEvacuation(ctx context.Context, e *v1alpha1.Evacuation) (
 
 // held returns the Deployments of which something may wait for our clock to be trusted.
 func (r *reconciler) held(ctx context.Context) []item {
-	var list v1alpha1.EvacuationList
-	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
-		// The cache itself never fails; it does when the manager stops.
-		log.FromContext(ctx).Error(err, "The evacuations cannot be listed")
-	}
 	var all []item
-	for i := range list.Items {
-		if it, found := r.ofEvacuation(ctx, &list.Items[i]); found {
+	for _, e := range kube.Cached[*v1alpha1.Evacuation](ctx, r.client, &v1alpha1.EvacuationList{}) {
+		if it, found := r.ofEvacuation(ctx, e); found {
 			all = append(all, it)
 		}
 	}
