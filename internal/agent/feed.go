@@ -4,7 +4,6 @@ package agent
 
 import (
 	"context"
-	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -93,5 +92,3 @@ func only[T client.Object](f *feed) (one T, found bool) {
 	}
 	return all[0], true
 }
-
-func (t topic) String() string { return fmt.Sprintf("%T with %s=%s", t.object, t.field, t.value) }

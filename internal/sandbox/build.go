@@ -282,10 +282,6 @@ func (b *builder) buildTarget(ctx context.Context, t target, label string) error
 	if err != nil {
 		return err
 	}
-	if b.adopt(t, stamp) {
-		b.say("%s: the same as of another release", label)
-		return nil
-	}
 	tmp, err := b.scratch(t.wrapper.name)
 	if err != nil {
 		return err

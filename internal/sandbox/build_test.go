@@ -215,45 +215,6 @@ func sortTargets(progress string) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-func TestWhatIsTheSameInEveryReleaseIsBuiltOnce(t *testing.T) {
-	built := useFakeGo(t)
-	dir := t.TempDir()
-	if _, err := Build(t.Context(), BuildSpec{Version: DefaultVersion, Dir: dir}, io.Discard); err != nil {
-		t.Fatal(err)
-	}
-	built()
-	// Another release, whose module somebody has made already.
-	module := filepath.Join(dir, "1.34.4", "module", "kubernetes")
-	if err := os.MkdirAll(module, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range []string{"go.mod", "go.sum"} {
-		writeTestFile(t, filepath.Join(module, file), "module of another release\n", 0o644)
-	}
-	var progress bytes.Buffer
-	binaries, err := Build(t.Context(), BuildSpec{Version: "1.34.4", Dir: dir}, &progress)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(allPackages[1:4], built()); diff != "" {
-		t.Errorf("built for another release (-want +got):\n%s", diff)
-	}
-	for _, want := range []string{"1/3 etcd: the same as of another release\n", "2/3 kwok: the same as of another release\n"} {
-		if !strings.Contains(progress.String(), want) {
-			t.Errorf("progress is\n%swant in it\n%s", progress.String(), want)
-		}
-	}
-	for _, name := range []string{"etcd", "kwok", stagesFile} {
-		one, err := os.Stat(filepath.Join(dir, DefaultVersion, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if other, err := os.Stat(binaries.Path(name)); err != nil || !os.SameFile(one, other) {
-			t.Errorf("%s of the other release: %v, want the same file", name, err)
-		}
-	}
-}
-
 func TestBuildWithoutGoSaysWhereToGetIt(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := Build(t.Context(), BuildSpec{Version: DefaultVersion, Dir: t.TempDir()}, io.Discard)

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/internal/core/drainlock"
 )
 
 // NodeAnnotation with the value "fake" marks the nodes that kwok plays.
@@ -82,7 +84,7 @@ func (c *Cluster) waitSchedulable(ctx context.Context, name string) error {
 	var lastErr error
 	err := wait.PollUntilContextTimeout(ctx, 25*time.Millisecond, startWithin, true, func(ctx context.Context) (bool, error) {
 		lastErr = c.Client.Get(ctx, clientKey(name), node)
-		return lastErr == nil && ready(node) && len(node.Spec.Taints) == 0, nil
+		return lastErr == nil && drainlock.NodeReady(node) && len(node.Spec.Taints) == 0, nil
 	})
 	if err != nil {
 		return errors.Join(fmt.Errorf("node %s is not ready: conditions %v, taints %v: %w",
@@ -111,15 +113,6 @@ func StopNode(ctx context.Context, c client.Client, name string) error {
 		return fmt.Errorf("stop node: %w", err)
 	}
 	return nil
-}
-
-func ready(node *corev1.Node) bool {
-	for _, cond := range node.Status.Conditions {
-		if cond.Type == corev1.NodeReady {
-			return cond.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }
 
 func clientKey(name string) client.ObjectKey { return client.ObjectKey{Name: name} }

@@ -104,34 +104,6 @@ func (b *builder) put(t target, stamp string, file func(name string) error) erro
 	return nil
 }
 
-// adopt takes what another release's control plane has been built from the same source,
-// which etcd and kwok are, and returns false if there is none.
-func (b *builder) adopt(t target, stamp string) bool {
-	stamps, err := filepath.Glob(filepath.Join(filepath.Dir(b.Dir), "*", t.commands[0].name+".stamp"))
-	if err != nil {
-		return false
-	}
-	for _, path := range stamps {
-		if data, err := os.ReadFile(path); err != nil || string(data) != stamp || filepath.Dir(path) == b.Dir {
-			continue
-		}
-		err := b.put(t, stamp, func(name string) error { return b.link(filepath.Join(filepath.Dir(path), name)) })
-		if err == nil {
-			return true
-		}
-	}
-	return false
-}
-
-// link has a file in the folder of the binaries, too.
-func (b *builder) link(path string) error {
-	own := b.Path(filepath.Base(path))
-	if err := remove(own); err != nil {
-		return err
-	}
-	return os.Link(path, own)
-}
-
 // remove removes a file if there is one.
 func remove(path string) error {
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {

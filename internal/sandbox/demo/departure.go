@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/drainlock"
 	"ebbtide.dev/ebbtide/internal/sandbox/provider/api"
 )
 
@@ -130,16 +131,10 @@ func (d *departure) seeNode(at time.Duration, node *corev1.Node) {
 	case node.Spec.Unschedulable && !d.cordoned:
 		d.cordoned = true
 		d.say(at, "cordoned", d.worker)
-	case !answers(node) && !d.silent:
+	case !drainlock.NodeReady(node) && !d.silent:
 		d.silent = true
 		d.say(at, "silent", "Node "+d.worker+" is no longer ready")
 	}
-}
-
-func answers(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 func (d *departure) seePod(at time.Duration, pod *corev1.Pod, gone bool) {

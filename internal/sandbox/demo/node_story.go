@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/drainlock"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 // outage is the story of a real node that is drained with its static pods, loses its power
@@ -70,7 +72,7 @@ func (s *outage) seeNode(at time.Duration, node *corev1.Node) {
 	case node.Spec.Unschedulable && !s.cordoned:
 		s.cordoned = true
 		s.say(at, "cordoned", s.node)
-	case s.drained && !s.booted && node.Status.NodeInfo.BootID != s.boot && answers(node):
+	case s.drained && !s.booted && node.Status.NodeInfo.BootID != s.boot && drainlock.NodeReady(node):
 		s.booted = true
 		s.say(at, "boots", fmt.Sprintf("%s has rebooted, and %s is %s", s.node, s.static.Name, s.static.State))
 	case !node.Spec.Unschedulable && s.booted && !s.back:
@@ -98,7 +100,7 @@ func (s *outage) seePod(at time.Duration, pod *corev1.Pod, gone bool) {
 	case pod.DeletionTimestamp != nil && !p.evicted:
 		p.evicted, p.evictedAt = true, at
 		s.say(at, "deleted", pod.Name)
-	case s.drained && len(s.daemons) > 1 && isReady(pod) && !s.returned:
+	case s.drained && len(s.daemons) > 1 && podclass.Ready(pod) && !s.returned:
 		s.returned = true
 		s.say(at, "returns", pod.Name)
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/internal/sandbox/machine"
 )
@@ -70,7 +71,7 @@ func openEdge(ctx context.Context, c *sandbox.Cluster, node string) (*sandbox.Pr
 		err := errors.Join(c.Client.List(ctx, pods, client.InNamespace("default")), c.Client.Get(ctx, client.ObjectKey{Name: node}, reported))
 		ready := 0
 		for i := range pods.Items {
-			if isReady(&pods.Items[i]) {
+			if podclass.Ready(&pods.Items[i]) {
 				ready++
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/sandbox"
 )
 
@@ -50,7 +51,7 @@ func openDatabase(ctx context.Context, c client.Client) (node string, err error)
 	pod := &corev1.Pod{}
 	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, openWithin, true, func(ctx context.Context) (bool, error) {
 		err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "db-0"}, pod)
-		return err == nil && isReady(pod), client.IgnoreNotFound(err)
+		return err == nil && podclass.Ready(pod), client.IgnoreNotFound(err)
 	})
 	if err != nil {
 		return "", fmt.Errorf("wait for the database: %w", err)

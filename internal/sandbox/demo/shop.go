@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 //go:embed shop.yaml
@@ -52,7 +54,7 @@ func awaitOpen(ctx context.Context, c client.Client, want int, app string) (stri
 		ready := 0
 		for i := range pods.Items {
 			pod := &pods.Items[i]
-			if isReady(pod) {
+			if podclass.Ready(pod) {
 				ready++
 			}
 			if pod.Labels["app"] == app {
@@ -66,15 +68,6 @@ func awaitOpen(ctx context.Context, c client.Client, want int, app string) (stri
 		return "", fmt.Errorf("wait for the applications: %s: %w", saw, errors.Join(err, lastErr))
 	}
 	return node, err
-}
-
-func isReady(pod *corev1.Pod) bool {
-	for _, cond := range pod.Status.Conditions {
-		if cond.Type == corev1.PodReady {
-			return cond.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }
 
 func create(ctx context.Context, c client.Client, documents []byte) error {

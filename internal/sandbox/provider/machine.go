@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/internal/sandbox/provider/api"
 )
@@ -98,7 +99,7 @@ func (m machines) create(ctx context.Context, machine *api.SandboxMachine) (reco
 		if sayErr := m.say(ctx, machine, err.Error()); sayErr != nil {
 			return reconcile.Result{}, sayErr
 		}
-		// A watch tells when what is missing is there.
+		// A watch reports the missing object once it exists.
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	log.FromContext(ctx).Info("Instance runs", "node", machine.Name)
@@ -109,13 +110,11 @@ func (m machines) create(ctx context.Context, machine *api.SandboxMachine) (reco
 
 // begin records the start before anything is made.
 func (m machines) begin(ctx context.Context, machine *api.SandboxMachine) error {
-	before := machine.DeepCopy()
-	if controllerutil.AddFinalizer(machine, api.MachineFinalizer) {
-		locked := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-		if err := m.Patch(ctx, machine, locked); err != nil {
-			return fmt.Errorf("add the finalizer: %w", err)
-		}
+	recorded, err := kube.AddFinalizer(ctx, m.Client, machine, api.MachineFinalizer)
+	if err != nil {
+		return fmt.Errorf("add the finalizer: %w", err)
 	}
+	*machine = *recorded
 	if machine.Status.StartTime != nil {
 		return nil
 	}
@@ -137,7 +136,7 @@ func (m machines) run(ctx context.Context, machine *api.SandboxMachine) error {
 			return fmt.Errorf("create the node: %w", err)
 		}
 		if err := workload.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
-			return fmt.Errorf("read the node that is there: %w", err)
+			return fmt.Errorf("read the existing node: %w", err)
 		}
 		if node.Spec.ProviderID != providerID(machine) {
 			return fmt.Errorf("there is another node %s already, with the provider ID %q", node.Name, node.Spec.ProviderID)
@@ -160,16 +159,13 @@ func (m machines) remove(ctx context.Context, machine *api.SandboxMachine) (reco
 		return reconcile.Result{}, nil
 	}
 	if err := m.stop(ctx, machine); err != nil {
-		// The instance ends whether or not somebody can be told of it.
-		log.FromContext(ctx).Error(err, "The node goes on to answer", "node", machine.Name)
+		// The instance ends nevertheless.
+		log.FromContext(ctx).Error(err, "Failed to stop the node", "node", machine.Name)
 	}
 	if left := leftOf(machine.DeletionTimestamp, machine.Spec.DeleteSeconds); left > 0 {
 		return reconcile.Result{RequeueAfter: left}, m.say(ctx, machine, "the instance is being deleted")
 	}
-	before := machine.DeepCopy()
-	controllerutil.RemoveFinalizer(machine, api.MachineFinalizer)
-	locked := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := client.IgnoreNotFound(m.Patch(ctx, machine, locked)); err != nil {
+	if _, err := kube.RemoveFinalizer(ctx, m.Client, machine, api.MachineFinalizer); err != nil {
 		return reconcile.Result{}, fmt.Errorf("remove the finalizer: %w", err)
 	}
 	log.FromContext(ctx).Info("Instance is gone", "node", machine.Name)

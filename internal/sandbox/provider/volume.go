@@ -9,11 +9,11 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/internal/sandbox/provider/api"
 )
 
@@ -47,8 +47,9 @@ func (v volumes) Reconcile(ctx context.Context, request reconcile.Request) (reco
 }
 
 func (v volumes) attach(ctx context.Context, attachment *storagev1.VolumeAttachment) error {
-	if err := v.patchFinalizers(ctx, attachment, controllerutil.AddFinalizer); err != nil {
-		return err
+	attachment, err := kube.AddFinalizer(ctx, v.Client, attachment, api.VolumeFinalizer)
+	if err != nil {
+		return fmt.Errorf("add the finalizer: %w", err)
 	}
 	before := attachment.DeepCopy()
 	attachment.Status.Attached = true
@@ -67,8 +68,8 @@ func (v volumes) detach(ctx context.Context, attachment *storagev1.VolumeAttachm
 	if left := time.Until(attachment.DeletionTimestamp.Add(takes)); left > 0 {
 		return reconcile.Result{RequeueAfter: left}, nil
 	}
-	if err := v.patchFinalizers(ctx, attachment, controllerutil.RemoveFinalizer); err != nil {
-		return reconcile.Result{}, err
+	if _, err := kube.RemoveFinalizer(ctx, v.Client, attachment, api.VolumeFinalizer); err != nil {
+		return reconcile.Result{}, fmt.Errorf("remove the finalizer: %w", err)
 	}
 	log.FromContext(ctx).Info("Volume is detached", "node", attachment.Spec.NodeName)
 	return reconcile.Result{}, nil
@@ -93,18 +94,4 @@ func (v volumes) detachAfter(ctx context.Context, attachment *storagev1.VolumeAt
 		return 0, fmt.Errorf("annotation %s of volume %s: %w", api.DetachAfter, volume.Name, err)
 	}
 	return takes, nil
-}
-
-func (v volumes) patchFinalizers(
-	ctx context.Context, attachment *storagev1.VolumeAttachment, change func(client.Object, string) bool,
-) error {
-	before := attachment.DeepCopy()
-	if !change(attachment, api.VolumeFinalizer) {
-		return nil
-	}
-	locked := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := client.IgnoreNotFound(v.Patch(ctx, attachment, locked)); err != nil {
-		return fmt.Errorf("change the finalizers: %w", err)
-	}
-	return nil
 }
