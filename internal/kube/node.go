@@ -58,17 +58,6 @@ func MakeUnschedulable(ctx context.Context, c client.Client, node *corev1.Node) 
 	return c.Patch(ctx, changed, Change(node))
 }
 
-func annotate(node *corev1.Node, key, value string) {
-	if value == "" {
-		delete(node.Annotations, key)
-		return
-	}
-	if node.Annotations == nil {
-		node.Annotations = map[string]string{}
-	}
-	node.Annotations[key] = value
-}
-
 func label(node *corev1.Node, key string, wanted bool) {
 	if !wanted {
 		delete(node.Labels, key)

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"context"
 	"maps"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -27,4 +28,28 @@ func kept(object client.Object) client.Object {
 	maps.Copy(annotations, object.GetAnnotations())
 	marked.SetAnnotations(annotations)
 	return marked
+}
+
+// Annotate sets an annotation under the resource version of the object, or removes it if the value
+// is empty. It returns the stored object.
+func Annotate[T client.Object](ctx context.Context, c client.Client, object T, key, value string) (T, error) {
+	changed := object.DeepCopyObject().(T)
+	annotate(changed, key, value)
+	if err := c.Patch(ctx, changed, Change(object)); err != nil {
+		return object, err
+	}
+	return changed, nil
+}
+
+func annotate(object client.Object, key, value string) {
+	annotations := object.GetAnnotations()
+	if value == "" {
+		delete(annotations, key)
+		return
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	object.SetAnnotations(annotations)
 }

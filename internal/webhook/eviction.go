@@ -208,12 +208,10 @@ func (g evictionGate) record(ctx context.Context, e *v1alpha1.Evacuation, verdic
 		return nil
 	}
 	if verdict.Attempt != "" {
-		noted := e.DeepCopy()
-		metav1.SetMetaDataAnnotation(&noted.ObjectMeta, v1alpha1.EvictionAttemptAnnotation, verdict.Attempt)
-		if err := g.direct.Patch(ctx, noted, kube.Change(e)); err != nil {
+		var err error
+		if e, err = kube.Annotate(ctx, g.direct, e, v1alpha1.EvictionAttemptAnnotation, verdict.Attempt); err != nil {
 			return fmt.Errorf("record the eviction attempt: %w", err)
 		}
-		e = noted
 	}
 	if verdict.Join {
 		if _, err := kube.AddFinalizer(ctx, g.direct, e, v1alpha1.EvictionInstigator); err != nil {

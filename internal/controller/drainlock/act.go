@@ -7,7 +7,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -82,9 +81,9 @@ func (n *nodes) take(ctx context.Context, seen *core.Snapshot, step core.Step) e
 	case core.TakeMutex, core.GiveMutex:
 		err = n.writeMutex(ctx, seen, step)
 	case core.WriteLock, core.RemoveLock:
-		err = writeLock(ctx, n.client, step.Budget, step.Lock)
+		err = annotate(ctx, n.client, step.Budget, v1alpha1.LockAnnotation, step.Lock)
 	case core.WritePromise, core.RemovePromise:
-		err = n.writePromise(ctx, step.Node, step.Promise)
+		err = annotate(ctx, n.client, step.Node, v1alpha1.RebootPromiseAnnotation, step.Promise)
 	case core.DeletePod:
 		return n.deletePod(ctx, step)
 	case core.Finish:
@@ -131,25 +130,14 @@ func (n *nodes) writeMutex(ctx context.Context, seen *core.Snapshot, step core.S
 
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=patch
 
-// writeLock sets or removes the lock of a budget. A change that does not last is an error, as it
-// would be repeated forever.
-func writeLock(ctx context.Context, c client.Client, budget *policyv1.PodDisruptionBudget, lock string) error {
-	changed := budget.DeepCopy()
-	if lock == "" {
-		delete(changed.Annotations, v1alpha1.LockAnnotation)
-	} else {
-		if changed.Annotations == nil {
-			changed.Annotations = map[string]string{}
-		}
-		changed.Annotations[v1alpha1.LockAnnotation] = lock
+// annotate sets or removes an annotation. A change that does not last is an error, as it would be
+// repeated forever.
+func annotate[T client.Object](ctx context.Context, c client.Client, object T, key, value string) error {
+	stored, err := kube.Annotate(ctx, c, object, key, value)
+	if err == nil && stored.GetAnnotations()[key] != value {
+		return errors.New("the API server took the change, but something else in the cluster changes annotation " + key)
 	}
-	if err := c.Patch(ctx, changed, kube.Change(budget)); err != nil {
-		return err
-	}
-	if changed.Annotations[v1alpha1.LockAnnotation] != lock {
-		return errors.New("the API server took the change, but something else in the cluster changes annotation " + v1alpha1.LockAnnotation)
-	}
-	return nil
+	return err
 }
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=delete

@@ -55,7 +55,7 @@ func (k *keeper) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	if err := writeLock(ctx, k.client, locked, ""); err != nil {
+	if err := annotate(ctx, k.client, locked, v1alpha1.LockAnnotation, ""); err != nil {
 		return again(ctx, k.pauses, request, fmt.Errorf("remove the lock: %w", err))
 	}
 	k.pauses.Forget(request)

@@ -2,7 +2,6 @@ package drainlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -73,23 +72,6 @@ func awayUnder(ctx context.Context, cached client.Reader, b *policyv1.PodDisrupt
 }
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;patch
-
-// writePromise sets or removes the promise of a node.
-func (n *nodes) writePromise(ctx context.Context, node *corev1.Node, promise string) error {
-	changed := node.DeepCopy()
-	delete(changed.Annotations, v1alpha1.RebootPromiseAnnotation)
-	if promise != "" {
-		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, v1alpha1.RebootPromiseAnnotation, promise)
-	}
-	if err := n.client.Patch(ctx, changed, kube.Change(node)); err != nil {
-		return err
-	}
-	if changed.Annotations[v1alpha1.RebootPromiseAnnotation] != promise {
-		return errors.New("the API server took the change, but something else in the cluster changes annotation " + v1alpha1.RebootPromiseAnnotation)
-	}
-	return nil
-}
-
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=drainrecords,verbs=create
 
 // remake creates the record of a node that has a promise but no record.

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -114,13 +113,8 @@ func (w *writer) recordOne(ctx context.Context, one *record) error {
 
 // handOver records the state of the node while it is handed over.
 func (w *writer) handOver(ctx context.Context, one *record) error {
-	changed := one.stored.DeepCopy()
-	if *one.HandOver == "" {
-		delete(changed.Annotations, v1alpha1.HandedOverAnnotation)
-	} else {
-		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, v1alpha1.HandedOverAnnotation, *one.HandOver)
-	}
-	if err := w.client.Patch(ctx, changed, kube.Change(one.stored)); err != nil {
+	changed, err := kube.Annotate(ctx, w.client, one.stored, v1alpha1.HandedOverAnnotation, *one.HandOver)
+	if err != nil {
 		return err
 	}
 	log.FromContext(ctx).V(1).Info("Recorded the hand-over of a node", "maintenance", changed.Name, "record", *one.HandOver)
