@@ -114,26 +114,6 @@ func TestARefusedDeletionIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestAPodThatIsNotTargetedWaits(t *testing.T) {
-	t.Parallel()
-	pod := aPod("log-a")
-	e := asked(pod)
-	w := newWorld(t, aNode(999), aMaintenance(), pod, e)
-	r := w.evacuator()
-
-	w.reconcile(r, e)
-	w.reconcile(r, e)
-
-	stored, _ := read(w, e)
-	want := "Pod log-a leaves in a later wave of node one. Leaving now: DaemonSet 999."
-	if stored.Status.Message != want || stored.Status.ActiveEvacuatorCompleted {
-		t.Errorf("status is %+v, want it not completed and message %q", stored.Status, want)
-	}
-	if len(w.api.Writes()) != 1 || w.deletions() != 0 {
-		t.Errorf("writes are %q, want one status", w.api.Writes())
-	}
-}
-
 // What is not known is no permission to delete.
 func TestNothingIsDeletedInTheDark(t *testing.T) {
 	t.Parallel()

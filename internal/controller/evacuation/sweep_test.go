@@ -88,15 +88,6 @@ func TestTheMarkOfSomebodyElseDeletesNothing(t *testing.T) {
 	}
 }
 
-func TestAPodCannotMarkItsEvacuation(t *testing.T) {
-	t.Parallel()
-	pod := webPod(0)
-	metav1.SetMetaDataLabel(&pod.ObjectMeta, v1alpha1.CompleteLabel, "true")
-	if _, marked := asked(pod).Labels[v1alpha1.CompleteLabel]; marked {
-		t.Error("the label of a pod marks its evacuation as complete")
-	}
-}
-
 func TestMarkedEvacuationsAreFoundAgainAfterARestart(t *testing.T) {
 	t.Parallel()
 	s, pods := crowd(t, 5)

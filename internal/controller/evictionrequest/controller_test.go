@@ -187,24 +187,6 @@ func TestAPodThatIsGoneIsAskedForOnce(t *testing.T) {
 	}
 }
 
-// Of two Evictions of one pod the older one goes on; somebody else has made the other.
-func TestTwoEvictionsOfOnePod(t *testing.T) {
-	t.Parallel()
-	s := newMemory(t)
-	pod := s.Pod("web-0", leader+" 20000")
-	request := s.Ask("upgrade", "example.com/upgrade", pod)
-	s.Settle("web-0")
-	other := s.Eviction("pod-1-web-0")
-	other.ObjectMeta.Name, other.ResourceVersion, other.UID, other.OwnerReferences = "pod-7-web-0", "", "", nil
-	other.Status = lifecyclev1alpha1.EvictionStatus{}
-	s.Must(s.Client.Create(s.Ctx, other))
-	s.Settle("web-0")
-	s.Expect("the other", said.Conditions(s.Eviction("pod-7-web-0").Status.Conditions),
-		"Failed=True/EvictionInvalid: Active Eviction already exists for the same target., TargetEvicted=False/EvictionFailed")
-	s.Expect("the first", said.Turns(s.Eviction("pod-1-web-0")), leader+" Active, "+evictor+" Inactive")
-	s.Expect("the request", s.Says(request), awaiting)
-}
-
 // A pod that has ended needs nobody to move it; one of a group is left alone.
 func TestPodsThatAreNotEvicted(t *testing.T) {
 	t.Parallel()

@@ -87,33 +87,3 @@ func TestOnlySurgesFollowEndpoints(t *testing.T) {
 		t.Errorf("looked at (-want +got):\n%s", diff)
 	}
 }
-
-// The pod leaves a second after the Service leads to its replacement.
-func TestAPodServesOnUntilItsServiceLeadsToTheOther(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	old, both := aSlice("web-x", "web", "web-0"), aSlice("web-x", "web", "web-0", "web-1")
-	w.reconciler.endpoints.change(nil, old)
-	w.ask(w.pod("web-0"))
-	w.reconcile(web)
-	w.replicaSets()
-	ready := w.pod("web-1")
-	ready.Status = aPod("web-1").Status
-	w.must(w.api.Status().Update(t.Context(), ready))
-	w.clock.Step(time.Minute)
-	w.reconcile(web)
-	want := "Pod web-0 serves on until it is replaced: available without it: 0, needed: 1. Pod web-1 is ready, but Service web does not lead to it yet. " +
-		"Look at: kubectl -n shop get endpointslices -l kubernetes.io/service-name=web"
-	if got := w.evacuation(aPod("web-0")).Status; got.Message != want || got.ActiveEvacuatorCompleted {
-		t.Errorf("completed: %t, %q, want %q", got.ActiveEvacuatorCompleted, got.Message, want)
-	}
-	w.reconciler.endpoints.change(old, both)
-	if again := w.reconcile(web); again != time.Second {
-		t.Errorf("looked at again in %s, want %s", again, time.Second)
-	}
-	w.clock.Step(time.Second)
-	w.reconcile(web)
-	if got := w.evacuation(aPod("web-0")).Status; !got.ActiveEvacuatorCompleted {
-		t.Errorf("web-0 is not replaced: %q", got.Message)
-	}
-}

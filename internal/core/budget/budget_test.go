@@ -4,8 +4,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -15,46 +13,6 @@ import (
 )
 
 func TestMain(m *testing.M) { os.Exit(golden.Main(m)) }
-
-func TestApplyingSelectsByNamespaceAndLabels(t *testing.T) {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "shop", Name: "web-0", Labels: map[string]string{"app": "web"},
-	}}
-	named := func(namespace, name string, selector *metav1.LabelSelector) *policyv1.PodDisruptionBudget {
-		return &policyv1.PodDisruptionBudget{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: selector},
-		}
-	}
-	web := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
-	broken := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Resembles"}}}
-
-	tests := map[string]struct {
-		budgets []*policyv1.PodDisruptionBudget
-		want    []string
-	}{
-		"a selector that matches":          {[]*policyv1.PodDisruptionBudget{named("shop", "web", web)}, []string{"web"}},
-		"no selector matches nothing":      {[]*policyv1.PodDisruptionBudget{named("shop", "none", nil)}, nil},
-		"an empty selector matches all":    {[]*policyv1.PodDisruptionBudget{named("shop", "all", &metav1.LabelSelector{})}, []string{"all"}},
-		"an invalid selector matches none": {[]*policyv1.PodDisruptionBudget{named("shop", "broken", broken)}, nil},
-		"another namespace is not asked":   {[]*policyv1.PodDisruptionBudget{named("bank", "web", web)}, nil},
-		"several come by name": {
-			[]*policyv1.PodDisruptionBudget{named("shop", "web", web), named("shop", "all", &metav1.LabelSelector{})},
-			[]string{"all", "web"},
-		},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			var got []string
-			for _, b := range budget.Applying(pod, tc.budgets) {
-				got = append(got, b.Name)
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("applying budgets (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
 
 func status(generation, observed int64, expected, allowed int32) *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{

@@ -128,16 +128,6 @@ func TestALockThatNobodyCanReadHoldsForTenMinutes(t *testing.T) {
 	}
 }
 
-// Some manager may have no managed fields for us, such as one that has cleared them.
-func TestABudgetThatNobodyHasChangedIsAsOldAsItIs(t *testing.T) {
-	t.Parallel()
-	b := annotated("mine!")
-	b.ManagedFields = nil
-	if hold, _ := budget.LockOf(b, midday, 0); !hold.Ends.Equal(midday.Add(-48*time.Hour + budget.UnreadableLock)) {
-		t.Errorf("it ends at %s, want ten minutes after the budget was made", hold.Ends)
-	}
-}
-
 func TestDescribeNamesHolderEndAndReason(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ä", 5000)

@@ -33,6 +33,7 @@ func TestName(t *testing.T) {
 
 func TestNew(t *testing.T) {
 	pod := webPod()
+	pod.Labels[v1alpha1.CompleteLabel] = "true" // A pod cannot mark its Evacuation as complete.
 	evacuators := []v1alpha1.Evacuator{
 		{EvacuatorClass: "mover.example.com", Priority: 20},
 		{EvacuatorClass: "backup.example.com", Priority: 10},

@@ -60,82 +60,6 @@ func wantGroup(t *testing.T, x *group.Index, of group.Member, maintenances, node
 	}
 }
 
-func TestMaintenancesThatShareNoNodeAreApart(t *testing.T) {
-	t.Parallel()
-	var x group.Index
-	x.SetNode(aNode("one", nil))
-	x.SetNode(aNode("two", nil))
-	x.SetMaintenance(aMaintenance("first", named("one")))
-	x.SetMaintenance(aMaintenance("second", named("two")))
-
-	wantGroup(t, &x, group.Node("one"), []string{"first"}, []string{"one"})
-	wantGroup(t, &x, group.Maintenance("second"), []string{"second"}, []string{"two"})
-}
-
-func TestMaintenancesAreTogetherThroughOthers(t *testing.T) {
-	t.Parallel()
-	var x group.Index
-	for _, name := range []string{"one", "two", "three"} {
-		x.SetNode(aNode(name, nil))
-	}
-	x.SetMaintenance(aMaintenance("first", named("one"), named("two")))
-	x.SetMaintenance(aMaintenance("second", named("two"), named("three")))
-	x.SetMaintenance(aMaintenance("third", named("three")))
-
-	all := []string{"first", "second", "third"}
-	wantGroup(t, &x, group.Node("one"), all, []string{"one", "three", "two"})
-
-	left := x.DeleteMaintenance("second")
-
-	if diff := cmp.Diff([]group.Member{group.Node("three"), group.Node("two")}, left); diff != "" {
-		t.Errorf("who is left alone (-want +got):\n%s", diff)
-	}
-	wantGroup(t, &x, group.Node("one"), []string{"first"}, []string{"one", "two"})
-	wantGroup(t, &x, group.Node("three"), []string{"third"}, []string{"three"})
-}
-
-// A node that is not selected any more has to be given back by who holds it.
-func TestANodeBelongsToWhoHoldsIt(t *testing.T) {
-	t.Parallel()
-	var x group.Index
-	x.SetMaintenance(aMaintenance("upgrade", in("old")))
-	x.SetNode(aNode("one", map[string]string{"pool": "old"}, "upgrade"))
-
-	left := x.SetNode(aNode("one", map[string]string{"pool": "new"}, "upgrade"))
-
-	if len(left) != 0 {
-		t.Errorf("%v left, though the ledger still names them", left)
-	}
-	wantGroup(t, &x, group.Node("one"), []string{"upgrade"}, []string{"one"})
-
-	left = x.SetNode(aNode("one", map[string]string{"pool": "new"}))
-
-	if diff := cmp.Diff([]group.Member{group.Maintenance("upgrade")}, left); diff != "" {
-		t.Errorf("who is left (-want +got):\n%s", diff)
-	}
-	wantGroup(t, &x, group.Node("one"), nil, []string{"one"})
-}
-
-func TestAMaintenanceThatIsOverBelongsToNoNode(t *testing.T) {
-	t.Parallel()
-	var x group.Index
-	upgrade := aMaintenance("upgrade", in("old"))
-	x.SetMaintenance(upgrade)
-	x.SetNode(aNode("one", map[string]string{"pool": "old"}, "upgrade"))
-	over := upgrade.DeepCopy()
-	over.Spec.Stage = v1alpha1.StageComplete
-	over.Status.StageStatuses = []v1alpha1.StageStatus{{Name: v1alpha1.StageComplete}}
-
-	left := x.SetMaintenance(over)
-
-	if diff := cmp.Diff([]group.Member{group.Node("one")}, left); diff != "" {
-		t.Errorf("who is left (-want +got):\n%s", diff)
-	}
-	if x.Selected("one") || len(x.NodesOf("upgrade")) > 0 {
-		t.Error("the node still belongs to the maintenance")
-	}
-}
-
 func TestWhoIsNotKnownIsAlone(t *testing.T) {
 	t.Parallel()
 	var x group.Index
@@ -318,39 +242,5 @@ func (c *chance) check(t *testing.T, pairs map[[2]group.Member]bool) {
 	for _, member := range members {
 		maintenances, nodes := groupOf(member, pairs)
 		wantGroup(t, &c.index, member, maintenances, nodes)
-	}
-}
-
-func benchIndex(nodes, maintenances int) *group.Index {
-	x := &group.Index{}
-	for i := range nodes {
-		name := fmt.Sprintf("node-%04d", i)
-		x.SetNode(aNode(name, map[string]string{
-			corev1.LabelHostname: name, corev1.LabelOSStable: "linux", "pool": fmt.Sprint(i % 10), "zone": fmt.Sprint(i % 3),
-		}))
-	}
-	for i := range maintenances {
-		x.SetMaintenance(aMaintenance(fmt.Sprintf("m-%04d", i), label(corev1.NodeSelectorOpIn, corev1.LabelHostname, fmt.Sprintf("node-%04d", i))))
-	}
-	return x
-}
-
-// BenchmarkIndex is what a manager learns at its start.
-func BenchmarkIndex(b *testing.B) {
-	for b.Loop() {
-		x := benchIndex(5000, 2500)
-		if got := x.Of(group.Node("node-0007")); len(got.Maintenances) != 1 {
-			b.Fatalf("group = %v", got)
-		}
-	}
-}
-
-// BenchmarkJoin is a node that joins and leaves a maintenance of 5,000.
-func BenchmarkJoin(b *testing.B) {
-	x := benchIndex(5000, 0)
-	x.SetMaintenance(aMaintenance("all", label(corev1.NodeSelectorOpExists, "pool")))
-	for b.Loop() {
-		x.SetNode(aNode("node-0007", nil))
-		x.SetNode(aNode("node-0007", map[string]string{"pool": "1"}))
 	}
 }
