@@ -31,14 +31,9 @@ func TestEvictionNoticeOnlyWithoutMaintenance(t *testing.T) {
 		maintenances maintenances
 		told         bool
 	}{
-		"no maintenance":                {node("w-1"), nil, true},
 		"a maintenance elsewhere":       {node("w-1"), maintenances{of("Drain", "rack", "2")}, true},
-		"an announced one":              {node("w-1"), maintenances{of("Idle", "rack", "1")}, false},
-		"one that cordons":              {node("w-1"), maintenances{of("Cordon", "rack", "1")}, false},
 		"one that drains, of several":   {node("w-1"), maintenances{broken, of("Drain", "rack", "2"), of("Drain", "rack", "1")}, false},
 		"one that is complete":          {node("w-1"), maintenances{of("Complete", "rack", "1")}, true},
-		"one that is being deleted":     {node("w-1"), maintenances{leaving}, true},
-		"one that cannot be understood": {node("w-1"), maintenances{broken}, true},
 		"one that still holds the node": {held, maintenances{leaving}, false},
 		"a node that was not read":      {nil, nil, false},
 	} {

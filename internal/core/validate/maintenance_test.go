@@ -71,31 +71,6 @@ func TestCompletedNodesOfOtherMaintenancesAreRefused(t *testing.T) {
 	}
 }
 
-func TestMaintenanceChangeAffectsOldAndNewNodes(t *testing.T) {
-	for name, tt := range map[string]struct {
-		old, new *v1alpha1.NodeMaintenance
-		want     []string
-	}{
-		"created":                      {nil, of("Idle", "rack", "1"), []string{"cp-1", "w-1"}},
-		"deleted":                      {of("Drain", "rack", "2"), nil, []string{"cp-2", "w-2"}},
-		"selects others than before":   {of("Drain", "rack", "1"), of("Drain", "rack", "3"), []string{"cp-1", "w-1", "w-3"}},
-		"selects some of those before": {of("Drain", "rack", "1"), of("Drain", corev1.LabelHostname, "w-1"), []string{"cp-1", "w-1"}},
-		"gives one back":               {of("Drain", "rack", "1"), without(of("Drain", "rack", "1"), "w-1"), []string{"cp-1", "w-1"}},
-		"has given one back":           {without(of("Cordon", "rack", "1"), "w-1"), without(of("Drain", "rack", "1"), "w-1"), []string{"cp-1"}},
-		"selects nothing":              {nil, of("Drain", "rack", "9"), nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := validate.MaintenanceChange{Old: tt.old, New: tt.new, Nodes: fleet()}.Affected()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("affected nodes (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 // byName is a maintenance with a term for each of these nodes, which may not exist.
 func byName(stage v1alpha1.NodeMaintenanceStage, nodes ...string) *v1alpha1.NodeMaintenance {
 	m := &v1alpha1.NodeMaintenance{Spec: v1alpha1.NodeMaintenanceSpec{Stage: stage, NodeSelector: &corev1.NodeSelector{}}}
@@ -145,6 +120,8 @@ func TestMaintenanceByLabelsTakesLaterNodes(t *testing.T) {
 		"by labels before, named now":            {of("Idle", "rack", "3"), byName("Idle", "w-1"), false, []string{"w-1", "w-3"}},
 		"by labels, and ends":                    {of("Drain", "rack", "3"), of("Complete", "rack", "3"), false, []string{"w-3"}},
 		"named, one of them not there, and ends": {byName("Drain", "w-1", "w-9"), byName("Complete", "w-1", "w-9"), false, []string{"w-1"}},
+		"gives one back":                         {of("Drain", "rack", "1"), without(of("Drain", "rack", "1"), "w-1"), true, []string{"cp-1", "w-1"}},
+		"has given one back":                     {without(of("Cordon", "rack", "1"), "w-1"), without(of("Drain", "rack", "1"), "w-1"), true, []string{"cp-1"}},
 		"by labels, and is deleted":              {of("Drain", "rack", "3"), nil, false, []string{"w-3"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,20 +23,9 @@ func TestMaintenanceOfTooManyOrNoNodesWarns(t *testing.T) {
 		nodes    []*corev1.Node
 		want     int
 	}{
-		"one rack":                        {nil, of("Drain", "rack", "1"), fleet(), 0},
-		"all nodes":                       {nil, everything("Drain"), fleet(), 1},
-		"all nodes, only announced":       {nil, everything("Idle"), fleet(), 1},
-		"all of the control plane":        {nil, of("Drain", corev1.LabelHostname, "cp-1", "cp-2", "w-1"), fleet(), 1},
-		"half of the control plane":       {nil, of("Drain", corev1.LabelHostname, "cp-1", "w-1"), fleet(), 0},
-		"no node":                         {nil, of("Drain", "rack", "9"), fleet(), 1},
-		"no node in an empty cluster":     {nil, everything("Drain"), nil, 1},
-		"a cluster without control plane": {nil, of("Drain", "rack", "2"), fleet()[:1:1], 1},
-		"the next stage":                  {everything("Cordon"), everything("Drain"), fleet(), 1},
-		"another selector":                {of("Drain", "rack", "1"), everything("Drain"), fleet(), 1},
-		"neither stage nor nodes":         {everything("Drain"), relabelled, fleet(), 0},
-		"completed":                       {everything("Drain"), everything("Complete"), fleet(), 0},
-		"deleted":                         {everything("Drain"), nil, fleet(), 0},
-		"changed on its way out":          {everything("Cordon"), leaving, fleet(), 0},
+		"all of the control plane":    {nil, of("Drain", corev1.LabelHostname, "cp-1", "cp-2", "w-1"), fleet(), 1},
+		"no node in an empty cluster": {nil, everything("Drain"), nil, 1},
+		"the next stage":              {everything("Cordon"), everything("Drain"), fleet(), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			expectWarnings(t, tt.want, validate.MaintenanceChange{Old: tt.old, New: tt.new, Nodes: tt.nodes}.Warnings())
@@ -101,31 +90,14 @@ func TestMaintenanceInPlaceWarns(t *testing.T) {
 		old, new *v1alpha1.NodeMaintenance
 		want     int
 	}{
-		"nothing odd":                     {nil, inPlace(of("Drain", "rack", "1"), 300, "Evict"), 0},
-		"gives up too soon":               {nil, hurried(inPlace(of("Drain", "rack", "1"), 300, "Evict"), 299), 1},
-		"deletes too soon":                {nil, hurried(inPlace(of("Drain", "rack", "1"), 300, "Delete"), 299), 2},
-		"has just enough time":            {nil, hurried(inPlace(of("Drain", "rack", "1"), 300, "Evict"), 300), 0},
-		"never gives up":                  {nil, hurried(inPlace(of("Drain", "rack", "1"), 300, "Wait"), 299), 0},
-		"only announced":                  {nil, inPlace(of("Idle", "rack", "1"), 300, "Wait"), 0},
-		"only cordoned":                   {nil, inPlace(of("Cordon", "rack", "1"), 300, "Wait"), 0},
-		"away for long":                   {nil, inPlace(of("Drain", "rack", "1"), 301, "Wait"), 1},
-		"away for long, announced":        {nil, inPlace(of("Idle", "rack", "1"), 301, "Wait"), 1},
-		"deletes":                         {nil, inPlace(of("Drain", "rack", "1"), 300, "Delete"), 1},
-		"deletes from now on":             {inPlace(of("Drain", "rack", "1"), 300, "Wait"), inPlace(of("Drain", "rack", "1"), 300, "Delete"), 1},
-		"deletes as before":               {inPlace(of("Drain", "rack", "1"), 300, "Delete"), inPlace(of("Drain", "rack", "1"), 300, "Delete"), 0},
-		"begins to delete":                {inPlace(of("Cordon", "rack", "1"), 300, "Delete"), inPlace(of("Drain", "rack", "1"), 300, "Delete"), 1},
-		"ends":                            {inPlace(of("Drain", "rack", "1"), 300, "Delete"), inPlace(of("Complete", "rack", "1"), 301, "Delete"), 0},
-		"no more in place":                {inPlace(of("Drain", "rack", "1"), 301, "Delete"), of("Drain", "rack", "1"), 0},
-		"all that is wrong":               {nil, everythingWrong, 4},
-		"a plan for those that stay":      {nil, planned(nil, nil, labelled("stay")), 1},
-		"in another case":                 {nil, planned(labelled("Stay")), 1},
-		"two entries":                     {nil, planned(labelled("stay"), nil, expressed("Exists")), 1},
-		"one of several values":           {nil, planned(expressed("In", "go", "STAY")), 1},
-		"a plan for other values":         {nil, planned(labelled("go"), expressed("In", "go")), 0},
-		"a plan for the others":           {nil, planned(expressed("NotIn", "stay"), expressed("DoesNotExist"), &metav1.LabelSelector{}), 0},
-		"a plan for those of a team":      {nil, planned(&metav1.LabelSelector{MatchLabels: map[string]string{"team": "stay"}}), 0},
-		"the same plan, nothing in place": {nil, ordinary, 0},
-		"the same plan, in place now":     {ordinary, planned(labelled("stay")), 1},
+		"deletes too soon":         {nil, hurried(inPlace(of("Drain", "rack", "1"), 300, "Delete"), 299), 2},
+		"has just enough time":     {nil, hurried(inPlace(of("Drain", "rack", "1"), 300, "Evict"), 300), 0},
+		"never gives up":           {nil, hurried(inPlace(of("Drain", "rack", "1"), 300, "Wait"), 299), 0},
+		"away for long, announced": {nil, inPlace(of("Idle", "rack", "1"), 301, "Wait"), 1},
+		"two entries":              {nil, planned(labelled("stay"), nil, expressed("Exists")), 1},
+		"one of several values":    {nil, planned(expressed("In", "go", "STAY")), 1},
+		"a plan for other values":  {nil, planned(labelled("go"), expressed("In", "go")), 0},
+		"a plan for the others":    {nil, planned(expressed("NotIn", "stay"), expressed("DoesNotExist"), &metav1.LabelSelector{}), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			expectWarnings(t, tt.want, besidesSeveral(validate.MaintenanceChange{Old: tt.old, New: tt.new, Nodes: fleet()}.Warnings()))
@@ -157,13 +129,9 @@ func TestMaintenanceOfSeveralNodesWithoutRebootsWarns(t *testing.T) {
 		old, new *v1alpha1.NodeMaintenance
 		want     int
 	}{
-		"two nodes that reboot":   {nil, inPlace(two.DeepCopy(), 60, "Wait"), 0},
 		"two nodes, twice":        {nil, reboots(two, 2), 0},
-		"two nodes that do not":   {nil, reboots(two, 0), 1},
 		"one node that does not":  {nil, reboots(one, 0), 0},
 		"a second one":            {reboots(one, 0), reboots(two, 0), 1},
-		"they are as before":      {reboots(two, 0), reboots(two, 0), 0},
-		"two nodes for good":      {nil, two.DeepCopy(), 0},
 		"from now on they do not": {reboots(two, 1), reboots(two, 0), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -198,7 +166,6 @@ func TestMaintenanceThatSharesNodesWarns(t *testing.T) {
 		"none is in place":        {of("Drain", "rack", "1"), []*v1alpha1.NodeMaintenance{called("other", of("Drain", "rack", "1"))}, 0},
 		"other nodes":             {stays("Drain", "1"), []*v1alpha1.NodeMaintenance{called("other", stays("Drain", "2"))}, 0},
 		"itself as it was":        {called("this", stays("Drain", "1")), []*v1alpha1.NodeMaintenance{called("this", of("Drain", "rack", "1"))}, 0},
-		"this does not drain":     {stays("Cordon", "1"), []*v1alpha1.NodeMaintenance{called("other", stays("Drain", "1"))}, 0},
 		"the other does not drain": {stays("Drain", "1"), []*v1alpha1.NodeMaintenance{
 			called("idle", stays("Idle", "1")), called("cordoned", stays("Cordon", "1")), called("over", stays("Complete", "1")), leaving, broken,
 		}, 0},
