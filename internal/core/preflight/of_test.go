@@ -46,37 +46,6 @@ var fatesByBudget = map[string]fate{
 		},
 		[]string{"Leaves", "1 web-0 Evict Leaves -> two", "1 web-1 Evict Leaves -> three"},
 	},
-	"a budget never lets them go": {
-		func(w *world) {
-			w.replicas("web", "one", "two")
-			w.budget("web", "web", atMost(0), 2, 2)
-		},
-		[]string{"Blocked", "1 web-0 Evict Blocked PDBUnsatisfiable"},
-	},
-	"two budgets let nobody go": {
-		func(w *world) {
-			w.replicas("web", "one", "two")
-			w.budget("web", "web", atMost(1), 2, 1)
-			w.budget("web-too", "web", atMost(1), 2, 1)
-		},
-		[]string{"Blocked", "1 web-0 Evict Blocked MultiplePDBs"},
-	},
-	"a pod that does not run yet goes, whatever protects it": {
-		func(w *world) {
-			w.pod("one", "web-0", of("ReplicaSet", "web"), pending)
-			w.budget("web", "web", atMost(0), 1, 1)
-			w.budget("web-too", "web", atMost(0), 1, 1)
-		},
-		[]string{"Leaves", "1 web-0 Evict Leaves -> two"},
-	},
-	"a Deployment surges past a budget that allows nothing": {
-		func(w *world) {
-			w.replicas("web", "one", "two")
-			w.deployment("web")
-			w.budget("web", "web", atMost(0), 2, 2)
-		},
-		[]string{"Leaves", "1 web-0 Surge Leaves -> two"},
-	},
 	"there is room for one of two, so one of them stays": {
 		func(w *world) {
 			w.free = map[string]int{"two": 0}
@@ -89,14 +58,6 @@ var fatesByBudget = map[string]fate{
 			"1 web-1 Evict MayBeBlocked PDBExhausted",
 		},
 	},
-	"pods that are not ready go if the others suffice": {
-		func(w *world) {
-			w.pod("one", "web-0", of("ReplicaSet", "web"), unready)
-			w.budget("web", "web", atLeast(2), 3, 2).Status.CurrentHealthy = 2
-			w.World.Budgets["shop"][0].Status.DisruptionsAllowed = 0
-		},
-		[]string{"Leaves", "1 web-0 Evict Leaves -> two"},
-	},
 	"pods that are not ready stay if the others do not suffice": {
 		func(w *world) {
 			w.pod("one", "web-0", of("ReplicaSet", "web"), unready)
@@ -104,15 +65,6 @@ var fatesByBudget = map[string]fate{
 			w.World.Budgets["shop"][0].Status.DisruptionsAllowed = 0
 		},
 		[]string{"Blocked", "1 web-0 Evict Blocked PDBExhausted"},
-	},
-	"a lock holds": {
-		func(w *world) {
-			w.replicas("web", "one", "two")
-			w.budget("web", "web", atMost(1), 2, 1).Annotations = map[string]string{
-				v1alpha1.LockAnnotation: `{"holder":"dba","acquiredAt":"2026-03-01T07:59:00Z","expiresAt":"2026-03-01T09:00:00Z"}`,
-			}
-		},
-		[]string{"Blocked", "1 web-0 Evict Blocked PDBLocked"},
 	},
 	"budgets that could not be read are unknown, not absent": {
 		func(w *world) {
@@ -159,18 +111,6 @@ var fatesByOwner = map[string]fate{
 			w.budget("db", "db", atLeast(1), 2, 1)
 		},
 		[]string{"Leaves", "1 db-0 Evict Leaves -> two", "1 db-1 Evict Leaves -> three"},
-	},
-	"a StatefulSet waits for the pods before": {
-		func(w *world) {
-			w.free = map[string]int{}
-			w.pod("one", "db-0", of("StatefulSet", "db"))
-			w.pod("one", "db-1", of("StatefulSet", "db"))
-		},
-		[]string{
-			"Leaves",
-			"1 db-0 Evict Leaves -> -",
-			"1 db-1 Evict Leaves -> -",
-		},
 	},
 	"nobody knows whether a pod fits": {
 		func(w *world) {

@@ -14,20 +14,6 @@ import (
 
 // What becomes of pods of Deployments that surge.
 var fatesBySurge = map[string]fate{
-	"a replacement that fits nowhere blocks, as in status, with or without a budget": {
-		func(w *world) {
-			w.free = map[string]int{}
-			for _, app := range []string{"api", "web"} {
-				w.replicas(app, "one", "two")
-				w.deployment(app)
-			}
-			w.budget("web", "web", atMost(0), 2, 2)
-		},
-		[]string{
-			"Blocked",
-			"1 api-0 Surge Blocked ReplacementUnschedulable", "1 web-0 Surge Blocked ReplacementUnschedulable",
-		},
-	},
 	"a replacement fits when another pod has moved": {
 		func(w *world) {
 			w.pod("one", "api-0", of("ReplicaSet", "api"), labelled(beside, "web"))
