@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -160,4 +161,27 @@ func TestWhoeverCannotGoLetsOthersKnow(t *testing.T) {
 		"it waits as it did":   {old: says(v1alpha1.ReasonWaitingForBudget), now: says(v1alpha1.ReasonBudgetRefused), want: []string{"five"}},
 		"it goes":              {old: says(v1alpha1.ReasonWaitingForBudget), now: says(v1alpha1.ReasonLocking), want: []string{"five"}},
 	})
+}
+
+// TestTheQueueIsTold: a node that waits knows for whom.
+func TestTheQueueIsTold(t *testing.T) {
+	t.Parallel()
+	first, second := waitsSince(aRecord("one", "db"), noon.Add(-2*time.Minute)), waitsSince(aRecord("two", "db", "web"), noon.Add(-time.Minute))
+	third := waitsSince(aRecord("three", "web"), noon)
+	w := newWorld(t, first, second, third, aNode("one"), aNode("two"), aNode("three"), aBudget("db", 1), aBudget("web", 1),
+		aPod("db", "one"), aPod("db", "two"), aPod("web", "two"), aPod("web", "three"))
+	n := w.nodes()
+	// When node one has its lock node two cannot go any more, and node three can.
+	for _, node := range []string{"two", "three"} {
+		for range 2 {
+			w.clock.Step(messageInterval)
+			_, err := n.Reconcile(t.Context(), requestOf(node))
+			w.must(err)
+		}
+		record, _ := read(w, aRecord(node))
+		locked := meta.FindStatusCondition(record.Status.Conditions, v1alpha1.ConditionLocked)
+		if locked == nil || locked.Reason != v1alpha1.ReasonWaitingForBudget || record.Status.YieldStartTime == nil || record.Status.NodesAheadCount != 1 {
+			t.Errorf("node %s has condition %+v and status %+v", node, locked, record.Status)
+		}
+	}
 }

@@ -239,31 +239,6 @@ func TestEvictionSucceedsWhenThePodEnds(t *testing.T) {
 	}
 }
 
-// A pod that terminates is not gone yet.
-func TestTerminatingPodIsWaitedFor(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
-	pod := s.pod("web-0")
-	s.ask("example.com/a", pod)
-	s.settle()
-	pod.DeletionTimestamp = &metav1.Time{Time: s.now}
-	s.pass(time.Minute)
-	s.reasons("the Eviction", s.eviction("pod-1-web-0").Status.Conditions, awaiting)
-}
-
-// A pod that has ended before anybody was asked needs nobody.
-func TestEndedPodNeedsNoResponder(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
-	pod := s.pod("web-0")
-	pod.Status.Phase = corev1.PodSucceeded
-	s.ask("example.com/a", pod)
-	s.settle()
-	e := s.eviction("pod-1-web-0")
-	s.reasons("the Eviction", e.Status.Conditions, "Failed=False/Succeeded, TargetEvicted=True/PodTerminal")
-	s.expect("turns", turns(e), evictor+" Inactive")
-}
-
 // The last who wants the eviction decides; who asks again after it has another one.
 func TestLastWithdrawalCancelsTheEviction(t *testing.T) {
 	t.Parallel()

@@ -221,3 +221,12 @@ func TestNoCommandComesFromAnAgent(t *testing.T) {
 		}
 	}
 }
+
+// What an agent does not tell of may be told of in a moment.
+func TestAStaticPodThatTheAgentDoesNotKnowIsWaitedFor(t *testing.T) {
+	a := newAgents(t)
+	a.run("one", 1, 0, static)
+	a.expect("the agent has said nothing", "0+1/0 false")
+	delete(a.runners.Agents, "one")
+	a.expect("its NodeAgent is deleted", "0+0/1 true")
+}

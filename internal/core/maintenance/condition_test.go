@@ -177,19 +177,6 @@ func TestNodeConditions(t *testing.T) {
 	}
 }
 
-func TestNodeConditionsOfOthersStay(t *testing.T) {
-	w := newWorld(t, "one")
-	theirs := []corev1.NodeCondition{{Type: v1alpha1.NodeMaintenanceInProgress, Status: corev1.ConditionFalse, Reason: "Somebody"}}
-	w.find("one").Status.Conditions = theirs
-	w.maintenance("m", drain, nil, "one")
-	for range 3 {
-		w.pass()
-	}
-	if c := nodeCondition(w.find("one"), v1alpha1.NodeMaintenanceInProgress); c != theirs[0] {
-		t.Errorf("condition is %+v, want theirs", c)
-	}
-}
-
 func TestStatusOfAHugeMaintenance(t *testing.T) {
 	const nodes = 5000
 	w := newWorld(t)

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -95,35 +94,6 @@ func TestNodesThatWentAwayAreNotAMistakenSelector(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestNodesAreListedAndStagesRecordedFromTheFirstOn(t *testing.T) {
-	w := newWorld(t, "one", "two")
-	m := w.maintenance("m", idle, nil, "one", "two")
-	w.run("one", 1, 0)
-	for _, step := range []struct {
-		stage  v1alpha1.NodeMaintenanceStage
-		lines  []string
-		stages string
-	}{
-		{idle, []string{"one 0+0  []", "two 0+0  []"}, "[Idle]"},
-		{drain, []string{"one 0+1 Evacuating [Default 1000000000]", "two 0+0 Drained. [Default 1000000000]"}, "[Idle Cordon Drain]"},
-		{complete, nil, "[Idle Cordon Drain Complete]"},
-	} {
-		m.Spec.Stage = step.stage
-		w.pass()
-		w.pass()
-		var stages []v1alpha1.NodeMaintenanceStage
-		for _, s := range m.Status.StageStatuses {
-			stages = append(stages, s.Name)
-		}
-		if got := fmt.Sprint(stages); got != step.stages {
-			t.Errorf("stages are %s, want %s", got, step.stages)
-		}
-		if diff := cmp.Diff(step.lines, lines(m)); diff != "" {
-			t.Errorf("nodes in %s (-want +got):\n%s", step.stage, diff)
-		}
 	}
 }
 

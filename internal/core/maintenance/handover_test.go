@@ -13,42 +13,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
-// TestWhatHappensBeforeTheHandOver: a boot before the node is drained is no boot, and who
-// sees Drained can reboot at once.
-func TestWhatHappensBeforeTheHandOver(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "node-7")
-	w.reports("node-7", "boot-1", "v1.36.4", dawn)
-	m := w.maintenance("m", drain, nil, "node-7")
-	m.Spec.CompleteWhen = &v1alpha1.CompleteWhen{NewBoot: true}
-	w.run("node-7", 1, 0)
-	w.settle()
-	w.expect(t, "it drains", "Drain, False WaitingForDrain")
-	w.reports("node-7", "boot-2", "v1.36.4", w.now)
-	w.settle()
-	w.leave("node-7", 0)
-
-	// The cache is behind: the node has booted once more, which the pass that writes the
-	// record does not see. So it cannot write the mark.
-	first := maintenance.Decide(w.snapshot())
-	w.record(&first.Maintenances[0])
-	if isTrue(m.Status.Conditions, v1alpha1.ConditionDrained) {
-		t.Error("it is Drained before the node is handed over: who reboots it then is not noticed")
-	}
-	if got := says(m)[2]; got != "node-7: Waiting for the node to be handed over." {
-		t.Errorf("it says %q", got)
-	}
-	w.reports("node-7", "boot-3", "v1.36.4", w.now)
-	w.later(time.Second)
-	if w.mark("node-7") != "true by m" || !isTrue(m.Status.Conditions, v1alpha1.ConditionDrained) {
-		t.Fatalf("it is not handed over: %q", says(m))
-	}
-	w.later(time.Hour)
-	if got := whether(m); got != "False WaitingForBoot" {
-		t.Errorf("a boot from before counts: %s", got)
-	}
-}
-
 // TestARecordThatDoesNotBelong: what was copied from another maintenance, or is about
 // another node, or nobody can read, is not believed, and neither is a mark without a record.
 func TestARecordThatDoesNotBelong(t *testing.T) {
@@ -222,5 +186,24 @@ func TestPodsComeBackBeforeTheMark(t *testing.T) {
 		if w.later(time.Second); m.Spec.Stage != complete {
 			t.Errorf("%s, and boots: %s", name, whether(m))
 		}
+	}
+}
+
+// TestSomebodyTakesTheMarkAway: the label comes back and the hand-over stays; with the
+// annotation it begins anew, which is the safe side.
+func TestSomebodyTakesTheMarkAway(t *testing.T) {
+	t.Parallel()
+	w, m := handsOver(t, v1alpha1.CompleteWhen{NewBoot: true})
+	record := m.Annotations[v1alpha1.HandedOverAnnotation]
+	delete(w.find("node-7").Labels, v1alpha1.HandedOverLabel)
+	w.later(time.Second)
+	if w.mark("node-7") != "true by m" || m.Annotations[v1alpha1.HandedOverAnnotation] != record {
+		t.Errorf("without the label: %q, %s", w.mark("node-7"), m.Annotations[v1alpha1.HandedOverAnnotation])
+	}
+	w.reports("node-7", "boot-2", "v1.36.4", w.now)
+	delete(w.find("node-7").Annotations, v1alpha1.HandedOverByAnnotation)
+	w.later(time.Second)
+	if got := whether(m); w.mark("node-7") != "true by m" || got != "False WaitingForBoot" {
+		t.Errorf("without the annotation: %q, %s", w.mark("node-7"), got)
 	}
 }

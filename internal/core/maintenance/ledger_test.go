@@ -136,18 +136,6 @@ func TestFightOverTheCordon(t *testing.T) {
 	}
 }
 
-func TestTwoHoldersTellOnce(t *testing.T) {
-	w := newWorld(t, "one")
-	w.maintenance("a", v1alpha1.StageCordon, nil, "one")
-	w.maintenance("b", drain, nil, "one")
-	w.pass()
-	w.find("one").Spec.Unschedulable = false
-	got := w.pass().Nodes[0].Events
-	if diff := cmp.Diff([]string{"Node/one ForeignUncordon", "NodeMaintenance/a ForeignUncordon", "NodeMaintenance/b ForeignUncordon"}, reasons(got)); diff != "" {
-		t.Errorf("events (-want +got):\n%s", diff)
-	}
-}
-
 func TestWhichNodesMatter(t *testing.T) {
 	w := newWorld(t, "a", "b", "c", "d", "e", "other")
 	w.maintenance("m", idle, nil, "c")

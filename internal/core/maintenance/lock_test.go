@@ -194,3 +194,30 @@ func TestARecordThatIsBeingDeletedIsWaitedFor(t *testing.T) {
 		t.Errorf("the node is %q, want it to wait for the record to go", lines(m))
 	}
 }
+
+// Who comes while the pods of the maintenance before are not ready yet takes its
+// record over, as soon as it needs one.
+func TestARecordIsTakenOver(t *testing.T) {
+	t.Parallel()
+	w, m, _ := rebooting(t)
+	w.take("one", "db")
+	m.Spec.Stage = v1alpha1.StageComplete
+	w.expectRecord("it is over", "one", "m 300s: pod-0001(db) lock db complete")
+	w.unneeded("one")
+	next := inPlace(w.maintenance("next", drain, nil, "one"), 60)
+	web := w.run("one", 1, 0)[0]
+	w.pass()
+	w.expectRecord("another pod has to leave first", "one", "m 300s: pod-0001(db) lock db complete")
+	w.remove(web.UID)
+	w.expectRecord("the next one needs it", "one", "next 60s: pod-0001(db) lock db")
+	w.pass()
+	if isTrue(next.Status.Conditions, v1alpha1.ConditionDrained) {
+		t.Error("the next one is Drained before somebody has looked at its locks")
+	}
+	w.unneeded("one")
+	w.take("one", "db")
+	w.pass()
+	if !isTrue(next.Status.Conditions, v1alpha1.ConditionDrained) {
+		t.Errorf("the next one is %+v, want it Drained", next.Status)
+	}
+}

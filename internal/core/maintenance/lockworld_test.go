@@ -160,3 +160,12 @@ func joined(uids []types.UID) string {
 	}
 	return strings.Join(all, " ")
 }
+
+// unneeded is how a record is observed whose locks are not needed any more.
+func (w *world) unneeded(node string) {
+	w.observe(node, func(status *v1alpha1.DrainRecordStatus) {
+		for i := range status.Locks {
+			status.Locks[i].ConfirmedTime = nil
+		}
+	})
+}

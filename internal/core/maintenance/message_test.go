@@ -66,23 +66,6 @@ func TestAStatusWithoutStatesGetsThemAndNoSecondEvent(t *testing.T) {
 	}
 }
 
-// New pods take a maintenance back in its plan, but no node in its targets.
-func TestTheEndOfADrainIsToldAlthoughTheCordonIsFought(t *testing.T) {
-	w := newWorld(t, "one")
-	w.maintenance("m", drain, nil, "one")
-	w.run("one", 1, 0)
-	w.pass()
-	w.leave("one", 0)
-	w.find("one").Spec.Unschedulable = false
-	var told []string
-	for range 3 {
-		told = append(told, reasons(w.pass().Maintenances[0].Events)...)
-	}
-	if diff := cmp.Diff([]string{"Node/one NodeDrained", "NodeMaintenance/m Drained"}, told); diff != "" {
-		t.Errorf("events (-want +got):\n%s", diff)
-	}
-}
-
 func TestUnknownPodsStopTheirMaintenanceOnly(t *testing.T) {
 	w := newWorld(t, "known", "unknown", "other")
 	m := w.maintenance("m", drain, []v1alpha1.DrainPlanEntry{entry("Default", 1000)}, "known", "unknown")

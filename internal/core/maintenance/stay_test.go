@@ -120,19 +120,6 @@ func (w *world) warnings() []string {
 	return said
 }
 
-func TestTheLongestDowntimeIsToldWhenSeveralAreTooLong(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "one")
-	inPlace(w.maintenance("a", drain, nil, "one"), 400)
-	inPlace(w.maintenance("b", drain, nil, "one"), 900)
-	inPlace(w.maintenance("c", drain, nil, "one"), 100)
-	w.run("one", 1, 0, stays)
-	// The message names the 15 minutes of b.
-	if got := w.warnings(); len(got) != 1 || got[0] != "TolerationTooShort" {
-		t.Errorf("warnings are %q", got)
-	}
-}
-
 // A pod stays only if everybody who drains its node lets it.
 func TestAPodStaysOnlyIfEverybodyLetsIt(t *testing.T) {
 	t.Parallel()

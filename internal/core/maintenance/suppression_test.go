@@ -26,17 +26,6 @@ func shows(node *corev1.Node) string {
 	return shown
 }
 
-// A node that nobody holds and that still keeps pods away is given back.
-func TestSuppressionWithoutAHolderIsRemoved(t *testing.T) {
-	w := newWorld(t, "one")
-	node := w.find("one")
-	hold(node, &cordon.Change{Unschedulable: true, DrainTargets: allAway, Suppress: true})
-	w.pass()
-	if shows(node) != "" || !node.Spec.Unschedulable {
-		t.Errorf("the node shows %q, cordoned %v; want nothing and the person's cordon", shows(node), node.Spec.Unschedulable)
-	}
-}
-
 // While a maintenance that cannot be understood any more holds a node, nothing is
 // taken back, and another maintenance may add to it.
 func TestSuppressionOfAnUnreadMaintenanceStays(t *testing.T) {
