@@ -158,40 +158,6 @@ func TestAnAPIComesAndGoes(t *testing.T) {
 	})
 }
 
-// Several parts that read by one field may all ask for its index.
-func TestAnIndexIsThereOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		mgr := newLeader()
-		served := &Served{
-			api: ServedAPI{GroupVersion: lifecyclev1alpha1.SchemeGroupVersion, Resources: []string{"evictions"}},
-			mgr: mgr, discovery: &catalogue{resources: []string{"evictions"}}, every: askServedEvery,
-		}
-		for range 2 {
-			served.Index(&lifecyclev1alpha1.Eviction{}, EvictionPodField, EvictionPod)
-		}
-		served.Index(&lifecyclev1alpha1.EvictionRequest{}, EvictionPodField, EvictionPod)
-		served.Index(&lifecyclev1alpha1.Eviction{}, RequestNodeField, RequestNode)
-		acts := false
-		served.Part(func(ctx context.Context) error {
-			acts = true
-			<-ctx.Done()
-			return nil
-		})
-		ctx, stop := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() { done <- served.Start(ctx) }()
-		synctest.Wait()
-		want := []string{"*v1alpha1.Eviction by spec.target.pod.uid", "*v1alpha1.EvictionRequest by spec.target.pod.uid", "*v1alpha1.Eviction by ebbtide.dev/node"}
-		if !acts || !slices.Equal(mgr.indexes.taken, want) {
-			t.Errorf("something acts: %t, indexes %q; want true, %q", acts, mgr.indexes.taken, want)
-		}
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 // A replica that does not lead runs what every one of them runs; when it comes to lead it runs
 // the rest as well. What both of them index is indexed once.
 func TestAReplicaComesToLead(t *testing.T) {

@@ -117,34 +117,3 @@ func TestShareNeverWorksOnAnItemTwiceAtOnce(t *testing.T) {
 		t.Errorf("worked on again (-want +got):\n%s", diff)
 	}
 }
-
-// A Machine is known by its namespace before it is by its cluster.
-func TestShareOfItemThatChangesMeanwhile(t *testing.T) {
-	t.Parallel()
-	w := newWorkers(t, 1, 100)
-	cluster := map[string]string{}
-	w.queue.of = func(item string) string { return cluster[item] }
-	w.add(0, "a", "b")
-	w.take("a")
-	cluster["a"], cluster["b"] = "slow", "slow"
-	w.queue.Done("a")
-	w.add(0, "a", "c")
-	w.take("b", "c")
-	if diff := cmp.Diff(map[string]int{"": 1, "slow": 1}, w.queue.running); diff != "" {
-		t.Errorf("workers (-want +got):\n%s", diff)
-	}
-}
-
-func TestShareEndsWithItsQueue(t *testing.T) {
-	t.Parallel()
-	w := newWorkers(t, 1, 100)
-	w.add(0, "slow/1", "slow/2", "good/1")
-	w.take("slow/1", "good/1")
-	w.queue.ShutDown()
-	w.queue.Done("slow/1")
-	for range 2 {
-		if item, shutdown := w.queue.Get(); !shutdown {
-			t.Errorf("%s is worked on after the end", item)
-		}
-	}
-}

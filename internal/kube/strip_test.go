@@ -116,14 +116,6 @@ func TestStripNodeKeepsWhatDecisionsRead(t *testing.T) {
 	}
 }
 
-// BenchmarkCachedPod reports how much memory one pod takes in the cache, which
-// a cluster of 100,000 pods multiplies.
-func BenchmarkCachedPod(b *testing.B) {
-	for b.Loop() {
-		b.ReportMetric(cachedPodBytes(1000), "bytes/pod")
-	}
-}
-
 func TestCachedPodTakesAtMostThreeKiB(t *testing.T) {
 	const limit = 3 * 1024
 	if got := cachedPodBytes(5000); got > limit {

@@ -38,17 +38,6 @@ func lockedGate(t *testing.T, longest time.Duration, refuse func(request string)
 	}})
 }
 
-func TestALockIsAnsweredWithoutAWrite(t *testing.T) {
-	t.Parallel()
-	api, answer := lockedGate(t, 0, nil)
-	if answer.Allowed || answer.Result.Code != http.StatusTooManyRequests || !strings.Contains(answer.Result.Message, "is locked by dba@example.com until") {
-		t.Errorf("allowed %v, answer %+v; want 429 in the words of the lock", answer.Allowed, answer.Result)
-	}
-	if len(api.Writes()) > 0 {
-		t.Errorf("writes %v, want none", api.Writes())
-	}
-}
-
 // A replica whose watch is cut off knows of the lock as well.
 func TestALockCountsWhereTheCacheIsBehind(t *testing.T) {
 	t.Parallel()

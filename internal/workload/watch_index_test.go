@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"fmt"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -43,19 +42,5 @@ func TestWatchIndexKnowsTheUsersOfANode(t *testing.T) {
 	}
 	if _, _, known := w.Of("b"); known || len(w.watched)+len(w.users) > 0 {
 		t.Errorf("%v and %v are remembered", w.watched, w.users)
-	}
-}
-
-// Pods of another cluster change while thousands of its Machines are drained: each change
-// costs the same.
-func BenchmarkUsersOfANode(b *testing.B) {
-	w := NewWatchIndex[int, int]()
-	for n := range 5000 {
-		w.Watch(n, Place{Node: fmt.Sprintf("worker-%d", n)}, n)
-	}
-	for b.Loop() {
-		if len(w.Users(Place{Node: "worker-17"})) != 1 {
-			b.Fatal("it is not found")
-		}
 	}
 }

@@ -27,23 +27,6 @@ import (
 	"ebbtide.dev/ebbtide/test/goal"
 )
 
-// BenchmarkPass is a pass that reads and decides while 100 nodes of a cluster
-// drain: its cost must not grow with the pods of all other nodes.
-func BenchmarkPass(b *testing.B) {
-	for _, nodes := range []int{500, 5000} {
-		const draining, podsPerNode = 100, 20
-		b.Run(fmt.Sprintf("nodes=%d/pods=%d", nodes, nodes*podsPerNode), func(b *testing.B) {
-			r := newCachedReconciler(b, fleet{nodes: nodes, draining: draining, podsPerNode: podsPerNode})
-			for b.Loop() {
-				r.schedule.touch(r.clock.Now(), 0, group.Node("node-0000"))
-				if decided := r.think(b, group.Node("node-0000")); decided != draining {
-					b.Fatalf("decided on %d nodes, want %d", decided, draining)
-				}
-			}
-		})
-	}
-}
-
 // manyMaintenances are 2,500 that select a node each, in a cluster of 5,000.
 var manyMaintenances = fleet{nodes: 5000, draining: 2500, podsPerNode: 30, apart: true}
 

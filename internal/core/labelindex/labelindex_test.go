@@ -272,32 +272,3 @@ func (w *world) checkAnchors(t *testing.T, node *corev1.Node) {
 		}
 	}
 }
-
-// BenchmarkCandidates looks for the one of 2,500 selectors that matches a node.
-func BenchmarkCandidates(b *testing.B) {
-	var x labelindex.Index[int]
-	for n := range 2500 {
-		x.Put(n, parse(b, fmt.Sprintf("pool=all,kubernetes.io/hostname=node-%d", n))...)
-	}
-	node := labels.Set{"pool": "all", "kubernetes.io/hostname": "node-1250", "kubernetes.io/os": "linux", "zone": "a"}
-	b.ReportAllocs()
-	for b.Loop() {
-		if found := x.Candidates(node); len(found) > 2 {
-			b.Fatalf("%d candidates", len(found))
-		}
-	}
-}
-
-// BenchmarkPut replaces one of 2,500 selectors.
-func BenchmarkPut(b *testing.B) {
-	var x labelindex.Index[int]
-	terms := make([][]labelindex.Term, 2500)
-	for n := range terms {
-		terms[n] = parse(b, fmt.Sprintf("pool=all,kubernetes.io/hostname=node-%d", n))
-		x.Put(n, terms[n]...)
-	}
-	b.ReportAllocs()
-	for n := 0; b.Loop(); n = (n + 1) % len(terms) {
-		x.Put(n, terms[n]...)
-	}
-}

@@ -260,21 +260,3 @@ func TestNamesOfOthersAreShownInALine(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkOf looks at 20,000 pods with 5,000 budgets that never allow anything.
-func BenchmarkOf(b *testing.B) {
-	s := lint.Snapshot{Now: noon}
-	for i := range 5000 {
-		app := fmt.Sprintf("app-%d", i)
-		s.Budgets = append(s.Budgets, budgetOf(app, app, 0, 0))
-		for n := range 4 {
-			s.Pods = append(s.Pods, podOf(fmt.Sprintf("%s-%d", app, n), "ReplicaSet", app, emptyDir("cache", "")))
-		}
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if got := lint.Of(s).Count.Errors; got != 5000 {
-			b.Fatalf("%d errors", got)
-		}
-	}
-}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
@@ -56,71 +55,6 @@ func BenchmarkDecide(b *testing.B) {
 	goal.Time(b, 100*time.Millisecond)
 	for b.Loop() {
 		if decision := maintenance.Decide(snapshot); len(decision.Maintenances) != 3 {
-			b.Fatal("a maintenance is missing")
-		}
-	}
-}
-
-// BenchmarkDecideWithRules is the same with ten rules, half of them for each node
-// and none for the namespace.
-func BenchmarkDecideWithRules(b *testing.B) {
-	w := fleet(b)
-	for range 3 {
-		w.pass()
-	}
-	for n := range 10 {
-		rule := orderOf("web", int32(n))
-		rule.Name = fmt.Sprint(n)
-		rule.Spec.Nodes[0].Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"half": fmt.Sprint(n % 2)}}
-		rule.Spec.Pods[0].NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": fmt.Sprint(n)}}
-		w.rules = append(w.rules, rule)
-	}
-	snapshot := w.snapshot()
-	b.ReportAllocs()
-	for b.Loop() {
-		if decision := maintenance.Decide(snapshot); len(decision.Maintenances) != 3 {
-			b.Fatal("a maintenance is missing")
-		}
-	}
-}
-
-// BenchmarkDecideFirst is the pass that starts the drain of everything.
-func BenchmarkDecideFirst(b *testing.B) {
-	snapshot := fleet(b).snapshot()
-	b.ReportAllocs()
-	for b.Loop() {
-		if decision := maintenance.Decide(snapshot); len(decision.Nodes) != benchNodes {
-			b.Fatal("a node is missing")
-		}
-	}
-}
-
-// BenchmarkDecideInPlace is a pass over nodes that all wait for locks: on each stay
-// ten pods, under one budget of 20 in their namespace.
-func BenchmarkDecideInPlace(b *testing.B) {
-	w := newWorld(nil)
-	w.runners.DaemonSets = true
-	for n := range benchNodes {
-		name := fmt.Sprintf("node-%04d", n)
-		w.node(name).Labels = map[string]string{"pool": "all", "kubernetes.io/hostname": name}
-		w.run(name, 10, 1000, stays, label("app", fmt.Sprint(n%20)))
-		w.run(name, 20, 2000000000, ofDaemonSet)
-	}
-	for n := range 20 {
-		w.budget(fmt.Sprint(n))
-	}
-	m := inPlace(w.maintenance("all", v1alpha1.StageDrain, nil), 300)
-	m.Spec.NodeSelector, m.Spec.DrainDepth = labelledNodes("pool", "all"), v1alpha1.PodTypeDefault
-	for range 3 {
-		w.pass()
-	}
-	if len(w.records) != benchNodes {
-		b.Fatalf("%d nodes wait for locks", len(w.records))
-	}
-	snapshot := w.snapshot()
-	b.ReportAllocs()
-	for b.Loop() {
-		if decision := maintenance.Decide(snapshot); len(decision.Maintenances) != 1 {
 			b.Fatal("a maintenance is missing")
 		}
 	}

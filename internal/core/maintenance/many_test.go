@@ -69,21 +69,3 @@ func BenchmarkDecideMany(b *testing.B) {
 		}
 	}
 }
-
-// BenchmarkDecideOne is the pass over one node of many that are apart.
-func BenchmarkDecideOne(b *testing.B) {
-	w := newWorld(nil)
-	w.node("one").Labels = map[string]string{"pool": "all"}
-	w.run("one", benchPods, 0)
-	w.maintenance("upgrade", v1alpha1.StageDrain, nil).Spec.NodeSelector = labelledNodes("pool", "all")
-	for range 3 {
-		w.pass()
-	}
-	snapshot := w.snapshot()
-	b.ReportAllocs()
-	for b.Loop() {
-		if decision := maintenance.Decide(snapshot); len(decision.Maintenances) != 1 {
-			b.Fatal("the maintenance is missing")
-		}
-	}
-}
