@@ -26,7 +26,7 @@ OF_HOST         = $(CURDIR)/internal/agent/host
 # What the verbs of its binary need, which run under accounts of their own.
 OF_VERBS        = $(CURDIR)/internal/certificate $(CURDIR)/internal/uninstall $(CURDIR)/internal/check
 # The packages with Go benchmarks that need no control plane, so that nothing else is built for them.
-BENCHMARKED     = $(shell git grep --untracked -lE '^func Benchmark' -- '*_test.go' ':!test/bench' ':!test/node' ':!test/capi' ':!test/evictionrequest' | xargs -n1 dirname | sort -u | sed 's,^,./,')
+BENCHMARKED     = $(shell git grep --untracked -lE '^func Benchmark' -- '*_test.go' ':!test/bench' ':!test/node' ':!test/capi' | xargs -n1 dirname | sort -u | sed 's,^,./,')
 export K8S_VERSION
 # One build cache for programs and tests: with and without cgo, all packages are compiled twice.
 export CGO_ENABLED = 0
@@ -210,7 +210,7 @@ model: ## Check the protocol of drain locks, and broken variants of it, with Spi
 	@docs/model/check.sh
 
 bench: programs ## Run the benchmarks against the oracle, kubectl drain and Cluster API
-	cd test/bench && go run . -benchmarks '$(BENCHMARKED) ./test/evictionrequest'
+	cd test/bench && go run . -benchmarks '$(BENCHMARKED)'
 	$(MAKE) bench-capi
 
 image: ## Build the manager image into .bin/release: an OCI layout, and an archive for each architecture

@@ -39,57 +39,6 @@ func lease(namespace, name, holder string) string {
 	return fmt.Sprintf("{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {namespace: %s, name: %s}, spec: {holderIdentity: %q}}", namespace, name, holder)
 }
 
-// What an agent of a host does every day, with the rights of the chart and no others. There
-// is one claim, so tests that write it run one after the other.
-func TestAnAgentOfAHostWritesForItsNode(t *testing.T) {
-	w := newHostWorld(t)
-	agent := w.user("ebbtide:agent:"+w.a, "ebbtide:agents")
-	own := object(t, w.nodeAgent(w.a, ""))
-	if err := agent.Create(t.Context(), own); err != nil {
-		t.Fatalf("its NodeAgent: %v", err)
-	}
-	t.Cleanup(func() { _ = w.admin.Delete(context.WithoutCancel(t.Context()), own) })
-	node := &corev1.Node{}
-	if err := agent.Get(t.Context(), client.ObjectKey{Name: w.a}, node); err != nil {
-		t.Fatal(err)
-	}
-	beat := host.Heartbeat{Client: agent, Namespace: cluster.Account.Namespace, Name: core.AgentLease(w.a)}
-	seen, unread := host.Read(t.Context(), agent, cluster.Account.Namespace)
-	if unread != nil || len(seen.Servers) == 0 || seen.Servers[0].Labels[corev1.LabelHostname] == "" || seen.Servers[0].Spec.RenewTime == nil {
-		t.Errorf("it sees no API server and its host: %+v, %v", seen.Servers, unread)
-	}
-	for _, did := range []struct {
-		what string
-		err  error
-	}{
-		{"the status of its NodeAgent", patch(t, agent, own, "status: {bootID: b}")},
-		{"a condition of its Node", patch(t, agent, w.node(w.a), "status: {conditions: [{type: GracefulNodeShutdownInProgress, status: 'True', reason: NodeShutdown}]}")},
-		{"progress", patch(t, agent, w.evacuation("own", w.a, v1alpha1.KubeletEvacuatorClass), "status: {message: terminating}")},
-		{"an event", try(t, agent, w.event(w.a+"-1", "Node", w.a))},
-		{"its first sign of life", beat.Renew(t.Context(), node)},
-		{"its second", beat.Renew(t.Context(), node)},
-		{"its third", beat.Renew(t.Context(), node)},
-		{"the claim", host.Take(t.Context(), agent, cluster.Account.Namespace, w.a)},
-		{"the claim once more", host.Take(t.Context(), agent, cluster.Account.Namespace, w.a)},
-		{"the claim of somebody else", fails(host.Take(t.Context(), w.user("ebbtide:agent:"+w.b, "ebbtide:agents"), cluster.Account.Namespace, w.b), "the control plane of "+w.a+" is away")},
-		{"the release of another's", host.Release(t.Context(), w.user("ebbtide:agent:"+w.b, "ebbtide:agents"), cluster.Account.Namespace, w.b)},
-		{"the claim is there", holds(t, w.admin, w.a)},
-		{"the release of the claim", host.Release(t.Context(), agent, cluster.Account.Namespace, w.a)},
-		{"the claim is free", holds(t, w.admin, "")},
-	} {
-		if did.err != nil {
-			t.Errorf("%s: %v", did.what, did.err)
-		}
-	}
-}
-
-func fails(err error, want string) error {
-	if err == nil || !strings.Contains(err.Error(), want) {
-		return fmt.Errorf("%w, want %q", err, want)
-	}
-	return nil
-}
-
 func holds(t *testing.T, admin client.Client, want string) error {
 	t.Helper()
 	seen, err := host.Read(t.Context(), admin, cluster.Account.Namespace)

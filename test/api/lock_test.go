@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -217,22 +216,6 @@ func onBudgets(verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{policyv1.GroupName}, Resources: []string{"poddisruptionbudgets"}, Verbs: verbs}
 }
 
-// Garbage of any size is taken as it is.
-func TestAVeryLongLockIsTaken(t *testing.T) {
-	t.Parallel()
-	c, heard := warned(t)
-	for lock, fault := range map[string]string{
-		strings.Repeat("x", 200_000):                          "it is not a JSON object",
-		"{" + strings.Repeat(`"holder" `, 20_000) + "}":       "it names no holder",
-		`{"holder":"` + strings.Repeat("jane", 50_000) + `"}`: noTime,
-	} {
-		if err := try(t, c, locked("very-long", lock)); err != nil {
-			t.Errorf("refused: %v", err)
-		}
-		heard.heard(t, "its creation", unreadable("very-long", fault)...)
-	}
-}
-
 // Only who writes the lock is told, and no other change of the budget.
 func TestOtherChangesOfALockedBudgetAreNotWarnedOf(t *testing.T) {
 	t.Parallel()
@@ -247,32 +230,4 @@ func TestOtherChangesOfALockedBudgetAreNotWarnedOf(t *testing.T) {
 		step{c, "metadata: {annotations: {ebbtide.dev/lock: other garbage}}", unread},
 		step{c, "metadata: {annotations: {ebbtide.dev/lock: null}}", nil},
 		step{c, "metadata: {annotations: {ebbtide.dev/lock: again}}", unread})
-}
-
-// A lock is a change of the budget: whoever may not change it may not lock it.
-func TestALockNeedsTheRightToChangeTheBudget(t *testing.T) {
-	t.Parallel()
-	server := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
-	o := create(t, server.Client, locked("not-mine", written(0, time.Hour)))
-	name, user := server.User(t, onBudgets("get", "list", "watch"))
-	const lock = "metadata: {annotations: {ebbtide.dev/lock: mine}}"
-	want := `poddisruptionbudgets.policy "not-mine" is forbidden: User "` + name +
-		`" cannot patch resource "poddisruptionbudgets" in API group "policy" in the namespace "default"`
-	if err := patch(t, user, o, lock); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
-		t.Errorf("error %v, want %s", err, want)
-	}
-	pdb := &policyv1.PodDisruptionBudget{}
-	if err := user.Get(t.Context(), client.ObjectKeyFromObject(o), pdb); err != nil {
-		t.Fatal(err)
-	}
-	pdb.Annotations[v1alpha1.LockAnnotation] = "mine"
-	if err := user.Update(t.Context(), pdb); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `cannot update resource "poddisruptionbudgets"`) {
-		t.Errorf("error %v, want that the user cannot update it", err)
-	}
-	if err := server.Client.Get(context.WithoutCancel(t.Context()), client.ObjectKeyFromObject(o), pdb); err != nil {
-		t.Fatal(err)
-	}
-	if hold, inForce := budget.LockOf(pdb, time.Now(), 0); !inForce || hold.Holder != "team/db" {
-		t.Errorf("the lock is now %+v", hold)
-	}
 }

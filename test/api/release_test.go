@@ -41,22 +41,6 @@ func TestRulesCompileOnEveryRelease(t *testing.T) {
 	}
 }
 
-// A rule that calls what a release does not have is found.
-func TestUnknownFunctionDoesNotCompile(t *testing.T) {
-	t.Parallel()
-	root := &schema.Structural{
-		Generic: schema.Generic{Type: "string"},
-		ValidationExtensions: schema.ValidationExtensions{
-			XValidations: apiextensionsv1.ValidationRules{{Rule: "self.sounds('right')"}},
-		},
-	}
-	env := environment.MustBaseEnvSet(version.MajorMinor(1, 32))
-	problems := compile(t, root, env, false)
-	if len(problems) != 1 || !strings.Contains(problems[0], "undeclared reference to 'sounds'") {
-		t.Errorf("problems: %q", problems)
-	}
-}
-
 // The expressions of the policies use no function that the oldest release does not know.
 func TestPoliciesCompileOnEveryRelease(t *testing.T) {
 	t.Parallel()

@@ -9,9 +9,11 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/cli"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
@@ -94,4 +96,12 @@ func TestWhyAsksForFewOfTheMaintenancesThatANodeNames(t *testing.T) {
 	if asked := strings.Count(told, "Incomplete: get nodemaintenance m-"); asked != 8 || code != 0 {
 		t.Errorf("%d maintenances are asked for, want 8; exit code %d\n%s", asked, code, told)
 	}
+}
+
+// plugin runs kubectl ebbtide.
+func plugin(t *testing.T, c *cluster.Cluster, verb string, args ...string) (out, errOut string, code int) {
+	t.Helper()
+	streams, _, stdout, stderr := genericiooptions.NewTestIOStreams()
+	code = cli.Run(t.Context(), append([]string{verb, "--kubeconfig", c.Kubeconfig}, args...), streams)
+	return stdout.String(), stderr.String(), code
 }

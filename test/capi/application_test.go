@@ -5,6 +5,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -53,4 +55,24 @@ func (w *world) podsOn(node string) []corev1.Pod {
 	list := &corev1.PodList{}
 	w.must(w.at.Client.List(w.ctx, list, client.InNamespace(w.app), client.MatchingFields{"spec.nodeName": node}))
 	return list.Items
+}
+
+// stuckPod is a pod on a node that its budget does not let go.
+func (w *world) stuckPod(node string) {
+	w.t.Helper()
+	w.never(node)
+	w.runningPod(node, node, map[string]string{"app": node})
+}
+
+// runningPod is a pod on a node. Budgets do not hold pods that do not run.
+func (w *world) runningPod(name, node string, labels map[string]string) {
+	w.t.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name, Labels: labels},
+		Spec: corev1.PodSpec{
+			NodeName: node, TerminationGracePeriodSeconds: ptr.To[int64](0), Containers: []corev1.Container{{Name: "web", Image: "web"}},
+		},
+	}
+	w.create(pod)
+	w.must(w.c.Client.Status().Patch(w.ctx, pod, mergePatch(`{"status":{"phase":"Running"}}`)))
 }

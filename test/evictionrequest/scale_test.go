@@ -26,8 +26,6 @@ import (
 var many = flag.Int("requests", 300, "EvictionRequests that are made at once")
 
 const (
-	// most is what the manager may take as a multiple of what the writes take alone.
-	most = 4
 	// mostMemory is what the manager may take, in bytes.
 	mostMemory = 200 << 20
 	// mostWrites is for each pod.
@@ -35,12 +33,8 @@ const (
 )
 
 // Many requests at once are all answered and all pods evicted, by few writes, of which the
-// API server refuses none. How long it takes says more about the machine than about the
-// manager, so that a client with no cache and no doubts makes the same writes beside it.
+// API server refuses none.
 func TestLongManyRequestsAtOnce(t *testing.T) {
-	bare := bareWorld(t, cluster.Spec{EvictionRequests: true, OnlyAPIServer: true, NoManager: true})
-	alone := bare.writesAlone()
-
 	w := bareWorld(t, cluster.Spec{EvictionRequests: true, OnlyAPIServer: true, Replicas: true, Audit: true})
 	manager := w.cluster.StartReplica(t)
 	w.eventually("the manager to lead", func() (bool, any) { return manager.Leads(t), manager.Tail(1) })
@@ -50,20 +44,18 @@ func TestLongManyRequestsAtOnce(t *testing.T) {
 		return w.client.Create(w.ctx, pods[n])
 	})
 	progress := w.follow()
-	before, began := w.spent(&manager), time.Now()
+	began := time.Now()
 	cluster.Each(w.t, *many, func(n int) error { return w.client.Create(w.ctx, newRequest("example.com/upgrade", pods[n])) })
 	begun, over := progress.wait(t, began, manager)
-	after := w.spent(&manager)
 	_, metrics := manager.Metrics(t, w.cluster.Config.BearerToken)
 	memory := metric(t, metrics, "process_resident_memory_bytes")
 	time.Sleep(time.Second)
 	writes, refused := w.writes()
 	perPod := float64(writes) / float64(*many)
-	t.Logf("%d requests: all begun after %s, all over after %s, %d MiB, %.2f writes for each pod, %d refused; CPU: %s",
-		*many, begun.Round(time.Millisecond), over.Round(time.Millisecond), int(memory)>>20, perPod, len(refused), after.less(before))
-	t.Logf("the same writes alone: %s; CPU: %s; so the manager takes %.2f times as long", alone.took.Round(time.Millisecond), alone.spent, over.Seconds()/alone.took.Seconds())
-	if over > most*alone.took || memory > mostMemory || perPod > mostWrites {
-		t.Errorf("want at most %d times the writes alone, %d MiB, %d writes for each pod", most, mostMemory>>20, mostWrites)
+	t.Logf("%d requests: all begun after %s, all over after %s, %d MiB, %.2f writes for each pod, %d refused",
+		*many, begun.Round(time.Millisecond), over.Round(time.Millisecond), int(memory)>>20, perPod, len(refused))
+	if memory > mostMemory || perPod > mostWrites {
+		t.Errorf("want at most %d MiB, %d writes for each pod", mostMemory>>20, mostWrites)
 	}
 	for _, one := range refused {
 		t.Errorf("the API server has refused %s", one)

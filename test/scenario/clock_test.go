@@ -97,3 +97,8 @@ func (w *world) awaitMetric(manager cluster.Replica, begins string) {
 		return status == http.StatusOK && strings.Contains("\n"+text, "\n"+begins), shown
 	})
 }
+
+// impatient is a maintenance that has given up to wait for a lock after this time.
+func impatient(action v1alpha1.LockTimeoutAction, seconds int32) v1alpha1.InPlace {
+	return v1alpha1.InPlace{ExpectedDowntimeSeconds: 120, LockTimeoutSeconds: seconds, OnLockTimeout: action}
+}

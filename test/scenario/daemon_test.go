@@ -130,12 +130,6 @@ func (w *world) awaitReplaced(name, node string, old types.UID) {
 	})
 }
 
-// deletePod is what a person does with kubectl delete pod.
-func (w *world) deletePod(pod *corev1.Pod) {
-	w.t.Helper()
-	w.must("delete pod "+pod.Name, w.client.Delete(w.ctx, pod, client.Preconditions{UID: &pod.UID}))
-}
-
 // intruders notes pods of DaemonSets that come to a node where none may run.
 type intruders struct {
 	t    *testing.T

@@ -10,7 +10,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/cli"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
@@ -49,36 +48,6 @@ func (w *world) plugin(ctx context.Context, args ...string) said {
 func (w *world) forgetting(name string) string {
 	w.t.Cleanup(func() { w.forget(name) })
 	return w.name(name)
-}
-
-// What was planned, and cordoned, is started by its name.
-func TestAPlannedMaintenanceIsStartedFromTheCommandLine(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	nodes := w.nodes("one", "two")
-	w.pods(nodes[0], pod{name: "web"})
-	w.maintain("plan", v1alpha1.StageIdle, nodes)
-	name := w.name("plan")
-
-	if got := w.plugin(w.ctx, "cordon", "nm/"+name); got.Code != 0 || !strings.HasPrefix(got.Out, "NodeMaintenance plan keeps nodes with kubernetes.io/hostname In one,two cordoned\n") {
-		t.Errorf("%+v", got)
-	}
-	w.assertUnschedulable(nodes[0], true)
-	w.assertUnschedulable(nodes[1], true)
-	if got := w.plugin(w.ctx, "drain", "--name", name); got.Code != 1 || !strings.HasPrefix(got.ErrOut, "error: 2 nodes would be drained at the same time: one and two. ") {
-		t.Errorf("%+v", got)
-	}
-	if got := w.plugin(w.ctx, "drain", "--name", name, "--all-at-once"); got.Code != 0 || !strings.Contains(got.Out, "\nDrained nodes with kubernetes.io/hostname In one,two in TIME. ") {
-		t.Errorf("%+v", got)
-	}
-	w.awaitGone("web")
-	if got := w.plugin(w.ctx, "uncordon", nodes[0], nodes[1]); got.Code != 0 || got.Out != "NodeMaintenance plan is complete; schedulable again: one and two\n" {
-		t.Errorf("%+v", got)
-	}
-	want := said{Code: 1, ErrOut: "error: NodeMaintenance plan is in stage Complete and cannot go back. Create another one with\n  kubectl ebbtide drain NODE\n"}
-	if diff := cmp.Diff(want, w.plugin(w.ctx, "drain", "nm/"+name)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
 }
 
 func (w *world) deleteBudget(name string) {

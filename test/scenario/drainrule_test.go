@@ -87,31 +87,6 @@ func (w *world) finish(name string) {
 	w.must("finish "+name, w.client.Status().Patch(w.ctx, finished, patch))
 }
 
-// Rules ask about the labels of namespaces: a change of these takes effect at
-// once, and so does that of a rule (story 5 of machine-drain-rules).
-func TestRulesFollowTheLabelsOfNamespaces(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	node := w.nodes("one")[0]
-	w.labelNamespace(`"busy"`)
-	rule := w.rule(node, "batch", v1alpha1.MachineDrainRuleDrain{Behavior: v1alpha1.DrainBehaviorWaitCompleted}, func(r *v1alpha1.MachineDrainRule) {
-		r.Spec.Pods[0].NamespaceSelector = labelSelector(w.ns, "busy")
-	})
-	w.pods(node, pod{name: "report", labels: of("batch")}, pod{name: "audit", labels: of("audit")})
-	w.rule(node, "audit", v1alpha1.MachineDrainRuleDrain{Behavior: v1alpha1.DrainBehaviorSkip})
-
-	w.maintain("upgrade", v1alpha1.StageDrain, []string{node})
-	w.awaitBlocker("upgrade", node, v1alpha1.BlockerWaitingForCompletion, rule.Name)
-	w.labelNamespace("null")
-	w.awaitGone("report")
-	w.awaitDrained("upgrade")
-
-	audit := &v1alpha1.MachineDrainRule{ObjectMeta: metav1.ObjectMeta{Namespace: rulesNamespace}}
-	w.change(audit, w.name("audit"), func() { audit.Spec.Drain = ordered(3) })
-	w.awaitGone("audit")
-	w.awaitDrained("upgrade")
-}
-
 // labelNamespace sets a label that is named like the namespace of this world.
 func (w *world) labelNamespace(value string) {
 	w.t.Helper()

@@ -164,3 +164,12 @@ func (w *world) lockedBy(name string) string {
 	w.get(b, name)
 	return holderOf(b)
 }
+
+func isDrained(n *corev1.Node) bool {
+	for _, c := range n.Status.Conditions {
+		if c.Type == v1alpha1.NodeDrained {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

@@ -1,10 +1,8 @@
 package scenario
 
 import (
-	"fmt"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -78,25 +76,4 @@ func TestTheEndOfAMachineTakesNoServiceDown(t *testing.T) {
 	if node := w.thePod("web").Spec.NodeName; node != machines[1] {
 		t.Errorf("the application runs on %s, want %s", node, machines[1])
 	}
-}
-
-// Ten Machines are deleted at once. A budget holds one of them for good; the nine
-// others go without it.
-func TestOneBlockedMachineHoldsUpNoOther(t *testing.T) {
-	t.Parallel()
-	w := newMachineWorld(t)
-	var short []string
-	for i := range 10 {
-		short = append(short, fmt.Sprintf("m%d", i))
-	}
-	machines := w.running(short...)
-	for i, m := range machines {
-		w.pods(m, pod{name: fmt.Sprintf("web-%d", i), neverEvicted: i == 0})
-	}
-
-	w.deleteMachines(machines...)
-
-	w.awaitNothingLeft(machines[1:]...)
-	w.awaitStep(machines[0], v1alpha1.ReasonDrainingNode, "The disruption budget web-0 needs 1 healthy pods and has 1 currently")
-	w.awaitPod("web-0", "still running", func(p *corev1.Pod) bool { return running(p) && p.Spec.NodeName == machines[0] })
 }

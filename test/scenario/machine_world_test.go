@@ -187,14 +187,6 @@ func (w *world) machineOf(name string) *v1alpha1.Machine {
 	return &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name}}
 }
 
-// machineNow reads a Machine.
-func (w *world) machineNow(name string) *v1alpha1.Machine {
-	w.t.Helper()
-	m := &v1alpha1.Machine{}
-	w.get(m, name)
-	return m
-}
-
 // edit changes a Machine as people and hook implementers do.
 func (w *world) edit(name string, change func(*v1alpha1.Machine)) {
 	w.t.Helper()
@@ -230,4 +222,32 @@ func (w *world) letGo(object client.Object, name string) {
 // instance and config name what a Machine is made of; see change.
 func (w *world) instance() *api.SandboxMachine {
 	return &api.SandboxMachine{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns}}
+}
+
+func hook(name, owner string) v1alpha1.LifecycleHook {
+	return v1alpha1.LifecycleHook{Name: name, Owner: owner}
+}
+
+func preDrain(hooks ...v1alpha1.LifecycleHook) func(*v1alpha1.Machine) {
+	return func(m *v1alpha1.Machine) { m.Spec.LifecycleHooks.PreDrain = hooks }
+}
+
+func preTerminate(hooks ...v1alpha1.LifecycleHook) func(*v1alpha1.Machine) {
+	return func(m *v1alpha1.Machine) { m.Spec.LifecycleHooks.PreTerminate = hooks }
+}
+
+// stays is for a Machine that stays when it is drained, so that one can look at it.
+func stays() func(*v1alpha1.Machine) { return preTerminate(hook("LookAround", "the scenario")) }
+
+// awaitEmptied waits for a Machine of stays to be drained.
+func (w *world) awaitEmptied(name string) {
+	w.t.Helper()
+	w.awaitStep(name, v1alpha1.ReasonWaitingForPreTerminateHook, "LookAround (owner the scenario)")
+}
+
+// awaitEnd lets a Machine of stays go and waits for its end.
+func (w *world) awaitEnd(name string) {
+	w.t.Helper()
+	w.edit(name, preTerminate())
+	w.awaitNothingLeft(name)
 }

@@ -9,6 +9,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -188,4 +190,26 @@ func (r *remote) awaitNothingOf(machine string) {
 	r.t.Helper()
 	r.home.awaitNothingLeft(machine)
 	r.awaitAbsent(&corev1.Node{}, machine)
+}
+
+// kubeconfig is the administrator's, changed.
+func (r *remote) kubeconfig(change func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo)) []byte {
+	r.t.Helper()
+	config, err := clientcmd.Load(r.proxy.Kubeconfig(r.t))
+	r.must("read the kubeconfig", err)
+	at := config.Contexts[config.CurrentContext]
+	change(config.Clusters[at.Cluster], config.AuthInfos[at.AuthInfo])
+	content, err := clientcmd.Write(*config)
+	r.must("write the kubeconfig", err)
+	return content
+}
+
+func (r *remote) leadingTo(url string, authority []byte) []byte {
+	r.t.Helper()
+	return r.kubeconfig(func(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
+		cluster.Server = url
+		if authority != nil {
+			cluster.CertificateAuthorityData = authority
+		}
+	})
 }

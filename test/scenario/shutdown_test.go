@@ -94,3 +94,6 @@ func TestWhatIsLeftOnANodeThatGoesDownIsDeleted(t *testing.T) {
 		t.Errorf("its reason is %q, want %q", m.Spec.Reason, want)
 	}
 }
+
+// undeleted is true of a pod that nobody has deleted.
+func undeleted(p *corev1.Pod) bool { return p.DeletionTimestamp == nil }

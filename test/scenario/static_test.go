@@ -7,11 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
@@ -60,81 +58,11 @@ func (k *kubelet) mirror(name string, priority int32) {
 	k.awaitPod(name, "running", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
 }
 
-// run starts static pods that the agent can take down.
-func (k *kubelet) run(priority int32, names ...string) {
-	k.t.Helper()
-	for _, name := range names {
-		k.mirror(name, priority)
-		k.says(name, v1alpha1.StaticPodRunning, "")
-	}
-}
-
 func (k *kubelet) says(name string, state v1alpha1.StaticPodState, message string) {
 	k.t.Helper()
 	k.report(func(s *v1alpha1.NodeAgentStatus) {
 		s.StaticPods = slices.DeleteFunc(s.StaticPods, func(p v1alpha1.StaticPod) bool { return p.Name == name })
 		s.StaticPods = append(s.StaticPods, v1alpha1.StaticPod{Namespace: k.ns, Name: name, Priority: k.priorities[name], State: state, Message: message})
-	})
-}
-
-// awaitAsked waits until the agent is asked to take a pod down, and may: its class is
-// active, and the node keeps the pod away.
-func (k *kubelet) awaitAsked(name string) *v1alpha1.Evacuation {
-	k.t.Helper()
-	var asked *v1alpha1.Evacuation
-	var node corev1.Node
-	var pod corev1.Pod
-	k.get(&pod, name)
-	k.eventually("kubelet.k8s.io is active for "+name, func() (bool, any) {
-		all := k.evacuations()
-		for i := range all {
-			if all[i].Spec.PodRef.UID == pod.UID && all[i].Status.ActiveEvacuatorClass == v1alpha1.KubeletEvacuatorClass {
-				asked = &all[i]
-			}
-		}
-		return asked != nil, all
-	})
-	k.get(&node, k.node)
-	if shown, err := cordon.Suppressed(&node); err != nil || !shown.Covers(&pod) {
-		k.t.Errorf("the agent is asked to take %s down, and the node has it not in its drain targets (%v): %v", name, err, node.Annotations)
-	}
-	return asked
-}
-
-// hold puts the manifest aside, and end has the pod end, which takes its mirror pod.
-func (k *kubelet) hold(name string) {
-	k.t.Helper()
-	k.must("report progress", retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		asked := k.awaitAsked(name)
-		asked.Status.EvacuationProgressTimestamp = new(metav1.Now())
-		asked.Status.Message = name + " is terminating the pod due to node maintenance."
-		return k.client.Status().Update(k.ctx, asked)
-	}))
-	k.says(name, v1alpha1.StaticPodHolding, "waits for its 30s")
-}
-
-func (k *kubelet) end(name string) {
-	k.t.Helper()
-	k.must("delete mirror pod "+name, k.client.Delete(k.ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: k.ns, Name: name}}))
-	k.awaitGone(name)
-}
-
-func (k *kubelet) asked(name string) bool {
-	k.t.Helper()
-	return slices.ContainsFunc(k.evacuations(), func(e v1alpha1.Evacuation) bool { return e.Spec.PodRef.Name == name })
-}
-
-// left is what the node still waits for, and what stays.
-func left(s v1alpha1.NodeMaintenanceNodeStatus) any {
-	return [3]int32{s.PodsPendingEvacuation, s.PodsEvacuating, s.PodsRetained}
-}
-
-func (k *kubelet) awaitLeft(pending, evacuating, retained int32) {
-	k.t.Helper()
-	want := [3]int32{pending, evacuating, retained}
-	k.awaitMaintenance("kernel-update", "pods pending, evacuating and retained", func(m *v1alpha1.NodeMaintenance) bool {
-		status := nodeStatus(m, k.node)
-		return status != nil && left(*status) == want
 	})
 }
 
@@ -144,51 +72,6 @@ func (k *kubelet) now() *v1alpha1.NodeMaintenance {
 	m := k.maintenance("kernel-update")
 	k.get(m, m.Name)
 	return m
-}
-
-// The whole way of two static pods off a node and back, in two steps by priority.
-func TestStaticPodsLeaveLastAndComeBack(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	node := w.nodes("one")[0]
-	k := w.kubeletOn(node, true)
-	w.pods(node, pod{name: "web", held: true})
-	k.run(1000, "disk")
-	k.run(500000, "proxy")
-
-	w.maintain("kernel-update", v1alpha1.StageDrain, []string{node},
-		v1alpha1.DrainPlanEntry{PodType: v1alpha1.PodTypeStatic, PodPriority: 1000})
-
-	w.awaitPod("web", "terminating", terminating)
-	if k.asked("disk") || k.asked("proxy") {
-		t.Error("a static pod is asked to leave before the last ordinary pod is gone")
-	}
-	w.release("web")
-	asked := k.awaitAsked("disk")
-	if want := (v1alpha1.Evacuator{EvacuatorClass: "kubelet.k8s.io", Priority: 10000, Role: "controller"}); !slices.Contains(asked.Spec.Evacuators, want) {
-		t.Errorf("the evacuators of a static pod are %+v, want %+v", asked.Spec.Evacuators, want)
-	}
-	k.hold("disk")
-	w.awaitBlocker("kernel-update", node, v1alpha1.BlockerEvacuatorRunning, "disk is terminating the pod due to node maintenance.")
-	k.end("disk")
-	// proxy and disk: the agent has not seen that disk is gone. The pod of the agent stays.
-	k.awaitLeft(2, 0, 1)
-	if k.asked("proxy") {
-		t.Error("the second step begins before the first is over")
-	}
-	k.says("disk", v1alpha1.StaticPodHeld, "")
-	k.hold("proxy")
-	w.assertNotDrained("kernel-update")
-	k.end("proxy")
-	k.says("proxy", v1alpha1.StaticPodHeld, "")
-	w.awaitDrained("kernel-update")
-	k.awaitLeft(0, 0, 1)
-	w.awaitNoEvacuations()
-
-	w.setStage("kernel-update", v1alpha1.StageComplete)
-	w.awaitNode(node, "given back, so that the agent may bring pods back", func(n *corev1.Node) bool {
-		return !n.Spec.Unschedulable && n.Annotations[v1alpha1.DrainTargetsAnnotation] == ""
-	})
 }
 
 // What an agent says is what somebody with power over its node says.
@@ -222,26 +105,4 @@ func TestAHostileAgentChangesNothingBesidesItsNode(t *testing.T) {
 	}
 	w.must("delete the NodeAgent", w.remove(evil.agent))
 	w.awaitDrained("kernel-update")
-}
-
-// The agent is a DaemonSet itself; it has to outlive the step of DaemonSets, and to be
-// made again while the maintenance goes on.
-func TestTheAgentStaysOnItsNode(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	nodes := w.nodes("one")
-	w.everywhere(daemon{name: "ebbtide-agent", tolerant: true, staying: true}, nodes)
-	w.everywhere(daemon{name: "logger"}, nodes)
-	before := w.awaitOn("ebbtide-agent", nodes)
-
-	w.maintain("kernel-update", v1alpha1.StageDrain, nodes)
-
-	w.awaitDrained("kernel-update")
-	w.awaitAway("logger", nodes[0])
-	assertUntouched(t, before, w.awaitOn("ebbtide-agent", nodes), nodes...)
-	w.deletePod(w.on("ebbtide-agent", nodes[0]))
-	w.awaitReplaced("ebbtide-agent", nodes[0], before[nodes[0]])
-	if pod := w.on("ebbtide-agent", nodes[0]); len(pod.Spec.SchedulingGates) > 0 {
-		t.Errorf("the agent is held back: %v", pod.Spec.SchedulingGates)
-	}
 }

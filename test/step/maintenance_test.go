@@ -2,8 +2,6 @@ package step
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -126,86 +124,6 @@ func (s *server) awaitDrained(upgrade *v1alpha1.NodeMaintenance, meanwhile func(
 func (s *server) complete(upgrade *v1alpha1.NodeMaintenance) {
 	s.t.Helper()
 	s.change("complete the maintenance", upgrade, func() { upgrade.Spec.Stage = v1alpha1.StageComplete })
-}
-
-// lookAgain has all nodes and maintenances of the test looked at once more, which belong
-// together with a node beside: it returns when a maintenance of that one has its first status.
-func (s *server) lookAgain(beside, name string) {
-	s.t.Helper()
-	idle := drainOf(beside)
-	idle.Name, idle.Spec.Stage = s.prefix+name, v1alpha1.StageIdle
-	s.must("create a maintenance that touches nothing", s.api.Create(s.ctx(), idle))
-	s.until("its first status", func() (string, bool) {
-		s.read(idle)
-		return idle.Status.Summary, idle.Status.Summary != ""
-	})
-}
-
-func trueConditions(node *corev1.Node) []string {
-	var kinds []string
-	for _, condition := range node.Status.Conditions {
-		if condition.Status == corev1.ConditionTrue {
-			kinds = append(kinds, string(condition.Type))
-		}
-	}
-	slices.Sort(kinds)
-	return kinds
-}
-
-// A node is drained and given back on a real API server: its admission, its
-// merge of node conditions and its handling of finalizers are those of
-// Kubernetes, and every pass sees what the one before has written.
-//
-// The managers of other tests would write, too: it runs before those that are parallel.
-func TestADrainOnARealAPIServer(t *testing.T) {
-	s := maintain(t, nil)
-	node := s.node("-node", s.prefix)
-	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}}
-	s.must("make the node ready", s.api.Status().Update(s.ctx(), node))
-	pod, upgrade := s.pod(node), s.drain(s.prefix)
-
-	s.until("the node to be cordoned and its pod to be asked to leave", func() (string, bool) {
-		evacuations := s.evacuationsOf(pod)
-		s.read(node)
-		conditions := trueConditions(node)
-		return fmt.Sprintf("cordoned %t, evacuations %d, conditions %v", node.Spec.Unschedulable, len(evacuations), conditions),
-			node.Spec.Unschedulable && len(evacuations) == 1 && fmt.Sprint(conditions) == "[DrainInProgress Ready]"
-	})
-
-	s.evacuate(pod)
-	s.awaitDrained(upgrade, func() {})
-
-	s.complete(upgrade)
-	s.until("the node to be given back", func() (string, bool) {
-		s.read(node)
-		s.read(upgrade)
-		ledger, held := node.Annotations[v1alpha1.CordonAnnotation]
-		return fmt.Sprintf("cordoned %t, ledger %q, finalizers %v, conditions %v",
-				node.Spec.Unschedulable, ledger, upgrade.Finalizers, trueConditions(node)),
-			!node.Spec.Unschedulable && !held && len(upgrade.Finalizers) == 0 && fmt.Sprint(trueConditions(node)) == "[Ready]"
-	})
-	s.comesToRest(node, upgrade)
-}
-
-// comesToRest wants nothing to be written about a node and a maintenance while nothing happens.
-func (s *server) comesToRest(node *corev1.Node, upgrade *v1alpha1.NodeMaintenance) {
-	s.t.Helper()
-	beside, idle := s.prefix+"-beside", drainOf(s.prefix)
-	s.node("-beside", beside)
-	idle.Name, idle.Spec.Stage = s.prefix+"-both", v1alpha1.StageIdle
-	terms := idle.Spec.NodeSelector.NodeSelectorTerms
-	idle.Spec.NodeSelector.NodeSelectorTerms = append(terms, drainOf(beside).Spec.NodeSelector.NodeSelectorTerms...)
-	s.must("create a maintenance of both", s.api.Create(s.ctx(), idle))
-	looks, versions := 0, ""
-	s.until("nothing to be written while nothing happens", func() (string, bool) {
-		looks++
-		s.lookAgain(beside, fmt.Sprint("-", looks))
-		s.read(node)
-		s.read(upgrade)
-		before := versions
-		versions = node.ResourceVersion + " " + upgrade.ResourceVersion
-		return "node and maintenance were at " + before + ", and are at " + versions, versions == before
-	})
 }
 
 func (s *server) read(object client.Object) {

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	lifecycleac "k8s.io/client-go/applyconfigurations/lifecycle/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -187,34 +186,5 @@ func TestRandomStepsAreTakenByTheAPIServer(t *testing.T) {
 			}
 			t.Logf("%d steps, of whose statuses %d were written and none refused", played, s.Statuses)
 		})
-	}
-}
-
-// The API server would refuse what is wrong: a controller that erred would be noticed above.
-func TestWhatIsWrongIsRefusedByTheAPIServer(t *testing.T) {
-	t.Parallel()
-	s := newRequests(t)
-	s.Ask("upgrade", "example.com/upgrade", s.Pod("web-0", exampleLeader+" 20000"))
-	s.Now = func() time.Time { return time.Now().Add(time.Minute) }
-	var err error
-	for range 3 {
-		if err = s.Step("web-0"); err != nil {
-			break
-		}
-	}
-	if err == nil {
-		t.Errorf("a clock that is a minute ahead is taken: %+v", s.Eviction("pod-1-web-0").Status)
-	}
-	s.Now = time.Now
-	s.Settle("web-0")
-	s.Must(s.Reports("pod-1-web-0", exampleLeader, false))
-	early := lifecycleac.EvictionStatus().
-		WithTargetResponders(
-			lifecycleac.TargetResponder().WithName(exampleLeader).WithPriority(20000).WithState(lifecyclev1alpha1.ResponderStateInterrupted),
-			lifecycleac.TargetResponder().WithName(core.DefaultEvictor).WithPriority(100).WithState(lifecyclev1alpha1.ResponderStateActive)).
-		WithResponders(lifecycleac.ResponderStatus().WithName(core.DefaultEvictor).WithStartTime(metav1.Now()))
-	err = s.Client.Status().Apply(s.Ctx, lifecycleac.Eviction("pod-1-web-0", s.Namespace).WithStatus(early), client.FieldOwner(core.FieldManager), client.ForceOwnership)
-	if err == nil {
-		t.Error("a turn is taken from who has just reported")
 	}
 }

@@ -97,48 +97,6 @@ func TestAnEvacuationHasWhatItsPodSays(t *testing.T) {
 	}
 }
 
-func TestOddRegistrationsAreWarnedOf(t *testing.T) {
-	c := newAPI(t)
-	namespace := c.Namespace(t)
-	many := map[string]string{}
-	for i := range 101 {
-		many[fmt.Sprintf("%se%03d.example.com", v1alpha1.EvacuatorAnnotationPrefix, i)] = fmt.Sprint(1000 - i)
-	}
-	const notAPriority = `must be an integer from 0 to 100000, as in "10000/controller"`
-	for name, tc := range map[string]struct {
-		annotations map[string]string
-		evacuators  int
-		warnings    []string
-	}{
-		"malformed": {
-			registered("good.example.com", "5", "words.example.com", "soon", "less.example.com", "-1", "more.example.com", "100001",
-				"half.example.com", "1.5", "Upper_Case", "1", "role.example.com", "1/"+strings.Repeat("r", 64)),
-			1,
-			[]string{
-				"priority_Upper_Case is ignored: evacuator class", `priority_half.example.com is ignored: priority "1.5" ` + notAPriority,
-				`priority_less.example.com is ignored: priority "-1" ` + notAPriority, `priority_more.example.com is ignored: priority "100001" ` + notAPriority,
-				"priority_role.example.com is ignored: role must have at most 63 characters, has 64", `priority_words.example.com is ignored: priority "soon" ` + notAPriority,
-			},
-		},
-		"two-controllers": {registered("a.example.com", "10000/controller", "b.example.com", "10000/controller"), 2, nil},
-		"one-too-many":    {many, 100, []string{"priority_e100.example.com is ignored: a pod may have at most 100 evacuators, this one comes later"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			user, warnings := listening(t, c)
-			e := askedBy(newPod(t, c, namespace, name, tc.annotations))
-			must(t, user.Create(t.Context(), e))
-			if len(e.Spec.Evacuators) != tc.evacuators || len(warnings.text) != len(tc.warnings) {
-				t.Fatalf("%d evacuators, warnings %q; want %d and %q", len(e.Spec.Evacuators), warnings.text, tc.evacuators, tc.warnings)
-			}
-			for i, words := range tc.warnings {
-				if !strings.Contains(warnings.text[i], words) {
-					t.Errorf("warning %q, want %q", warnings.text[i], words)
-				}
-			}
-		})
-	}
-}
-
 func TestNobodyEvacuatesAPodThatTheyMayNotDelete(t *testing.T) {
 	c := newAPI(t)
 	namespace := c.Namespace(t)

@@ -236,3 +236,10 @@ func TestTheOldEvictionWaitsToo(t *testing.T) {
 		t.Errorf("a dry run created %+v", e)
 	}
 }
+
+func errorText(err error) string {
+	if err == nil {
+		return "admitted"
+	}
+	return err.Error()
+}

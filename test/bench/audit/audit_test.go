@@ -2,8 +2,6 @@ package audit
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -18,13 +16,11 @@ const budgetStatus = `{"resource":"poddisruptionbudgets","namespace":"a","name":
 type request struct{ verb, object string }
 
 var (
-	changeBudget  = request{"patch", `{"resource":"poddisruptionbudgets","namespace":"a","name":"b"}`}
 	readBudget    = request{"get", `{"resource":"poddisruptionbudgets","namespace":"a","name":"b"}`}
 	openBudget    = request{"update", budgetStatus + `,"requestObject":{"status":{"disruptionsAllowed":1}}`}
 	closeBudget   = request{"update", budgetStatus + `,"requestObject":{"status":{"disruptionsAllowed":0}}`}
 	evict         = request{"create", `{"resource":"pods","namespace":"a","name":"p","subresource":"eviction"}`}
 	evictNextDoor = request{"create", `{"resource":"pods","namespace":"elsewhere","name":"p","subresource":"eviction"}`}
-	renewLease    = request{"update", `{"resource":"leases","namespace":"a","name":"l"}`}
 )
 
 // line is one line of an audit log: a request that arrived some milliseconds
@@ -37,65 +33,6 @@ func line(agent string, asked request, code, received int) string {
 
 func at(milliseconds int) string {
 	return noon.Add(time.Duration(milliseconds) * time.Millisecond).Format("2006-01-02T15:04:05.000000Z")
-}
-
-func write(t *testing.T, path, text string) {
-	t.Helper()
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	if _, err := file.WriteString(text); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestNothingIsLostWhenTheLogIsRotated(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "audit.log")
-	write(t, path, line("old", evict, 201, 0))
-	log, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-
-	write(t, path, line("before", evict, 201, 5))
-	if err := os.Rename(path, path+".1"); err != nil {
-		t.Fatal(err)
-	}
-	write(t, path, line("after", evict, 201, 10))
-	var agents []string
-	for range 2 {
-		events, err := log.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, event := range events {
-			agents = append(agents, event.Agent())
-		}
-		write(t, path, line("later", evict, 201, 15))
-	}
-	if diff := cmp.Diff([]string{"before", "after", "later"}, agents); diff != "" {
-		t.Errorf("agents (-want +got):\n%s", diff)
-	}
-}
-
-func TestWritesCountWhatOneAgentWrote(t *testing.T) {
-	events, err := parse([]byte(line("ebbtide", evict, 201, 0) +
-		line("ebbtide", evict, 429, 0) +
-		line("ebbtide", changeBudget, 200, 0) +
-		line("ebbtide", readBudget, 200, 0) +
-		line("ebbtide", readBudget, 200, 0) +
-		line("ebbtide", renewLease, 200, 0) +
-		line("kubectl", evict, 201, 0)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]int{"create pods/eviction": 2, "patch poddisruptionbudgets": 1}
-	if diff := cmp.Diff(want, Writes(events, "ebbtide")); diff != "" {
-		t.Errorf("writes (-want +got):\n%s", diff)
-	}
 }
 
 func TestTheFirstIsTheOneThatArrivedFirstAndWasGranted(t *testing.T) {

@@ -1,8 +1,0 @@
-package webhook
-
-func errorText(err error) string {
-	if err == nil {
-		return "admitted"
-	}
-	return err.Error()
-}
