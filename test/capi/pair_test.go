@@ -1,13 +1,19 @@
 package capi
 
 import (
+	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/test/cluster"
 	"ebbtide.dev/ebbtide/test/patience"
 )
 
@@ -26,6 +32,25 @@ func (w *world) pairOf(machines int, more ...string) (p pair, rest []*unstructur
 	w.label(all[0], v1alpha1.DrainOptLabel, "false")
 	w.awaitHooks(machines - 1)
 	return pair{all[0], all[1]}, all[2:]
+}
+
+// blockedPair is a pair of Machines with a pod each that no budget lets go.
+func blockedPair(t *testing.T, spec cluster.Spec, more ...string) (*world, pair) {
+	t.Helper()
+	w := newWorld(t, spec)
+	p, _ := w.pairOf(2, more...)
+	for _, m := range p.both() {
+		w.create(&corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: m.GetName(), Labels: map[string]string{"app": "web"}},
+			Spec:       corev1.PodSpec{NodeName: nodeOf(m), Containers: []corev1.Container{{Name: "web", Image: "web"}}},
+		})
+	}
+	three := intstr.FromInt32(3)
+	w.create(&policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "web"},
+		Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: &three, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+	})
+	return w, p
 }
 
 func (p pair) both() []*unstructured.Unstructured {

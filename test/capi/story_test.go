@@ -103,6 +103,19 @@ func (w *world) now(machine *unstructured.Unstructured) *unstructured.Unstructur
 	return m
 }
 
+// The time that the Machine has for its drain ends ours, too, and Cluster API begins no other
+// drain, which would have as much time again.
+func TestLongTheTimeOfADrainIsOver(t *testing.T) {
+	t.Parallel()
+	w, p := blockedPair(t, bridged, "deletion: {nodeDrainTimeoutSeconds: 60}")
+	seen := w.followMachine(p.behind.GetName())
+	w.race(p, func(m *unstructured.Unstructured) { w.delete(m) })
+	w.awaitEvent(p.behind, v1alpha1.EventBridgeGivenUp, "nodeDrainTimeoutSeconds (60) is over with 1 pod left; the hook is removed and Cluster API goes on")
+	w.awaitGone(p.behind)
+	seen()
+	w.awaitNoMaintenance(p.behind.GetName())
+}
+
 // A pool is scaled down, and one machine of it is remediated.
 func TestLongAPoolIsScaledDownAndRemediated(t *testing.T) {
 	t.Parallel()
