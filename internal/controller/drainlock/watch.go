@@ -108,7 +108,7 @@ func (n *nodes) ofPod(ctx context.Context, old, now *corev1.Pod) []types.Namespa
 // promise is removed, all waiting records are named.
 func (n *nodes) ofNode(ctx context.Context, old, now *corev1.Node) []types.NamespacedName {
 	one := cmp.Or(now, old)
-	if old != nil && now != nil && old.Status.NodeInfo.BootID == now.Status.NodeInfo.BootID && core.NodeReady(old) == core.NodeReady(now) &&
+	if old != nil && now != nil && old.Status.NodeInfo.BootID == now.Status.NodeInfo.BootID && podclass.NodeReady(old) == podclass.NodeReady(now) &&
 		old.Annotations[v1alpha1.RebootPromiseAnnotation] == now.Annotations[v1alpha1.RebootPromiseAnnotation] {
 		return nil
 	}

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/drainlock"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
@@ -43,7 +43,7 @@ func ofNode(_ context.Context, old, now *corev1.Node) []types.NamespacedName {
 		return []types.NamespacedName{{Name: old.Name}}
 	case old == nil:
 		return nil // Its agent has an event of its own.
-	case old.Status.NodeInfo.BootID == now.Status.NodeInfo.BootID && drainlock.NodeReady(old) == drainlock.NodeReady(now):
+	case old.Status.NodeInfo.BootID == now.Status.NodeInfo.BootID && podclass.NodeReady(old) == podclass.NodeReady(now):
 		return nil
 	}
 	return []types.NamespacedName{{Name: now.Name}}

@@ -9,6 +9,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/command"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 // GraceSlack is the time for which after its deadline a terminating pod is still thought
@@ -42,15 +43,11 @@ func stopped(pod *corev1.Pod) bool {
 }
 
 func unreachableSince(node *corev1.Node) (time.Time, bool) {
-	if node == nil {
+	ready := podclass.NodeCondition(node, corev1.NodeReady)
+	if ready == nil || ready.Status != corev1.ConditionUnknown {
 		return time.Time{}, false
 	}
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown {
-			return c.LastTransitionTime.Time, true
-		}
-	}
-	return time.Time{}, false
+	return ready.LastTransitionTime.Time, true
 }
 
 func unreachableNode(f *Facts, since time.Time) v1alpha1.Blocker {

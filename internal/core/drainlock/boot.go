@@ -98,7 +98,7 @@ func (p *planner) startsCounting() bool {
 // isSteady reports whether the node and all staying pods are ready, as reported since its last
 // boot.
 func (p *planner) isSteady() bool {
-	return NodeReady(p.Node) && !slices.ContainsFunc(p.underLocks(), func(pod *corev1.Pod) bool {
+	return podclass.NodeReady(p.Node) && !slices.ContainsFunc(p.underLocks(), func(pod *corev1.Pod) bool {
 		return !podclass.Ready(pod) || p.status.Boots.RebootCount > 0 && p.isStale(pod.UID)
 	})
 }
@@ -150,13 +150,6 @@ func bootID(node *corev1.Node) string {
 	}
 	id := node.Status.NodeInfo.BootID
 	return id[:min(len(id), maxBootID)]
-}
-
-// NodeReady reports whether a node has condition Ready.
-func NodeReady(node *corev1.Node) bool {
-	return node != nil && slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 // isStale reports whether a pod may look ready only because its status dates from before the
@@ -224,7 +217,7 @@ func (p *planner) isBack() bool {
 	expected := p.expectedReboots()
 	rebooted := expected > 0 && p.status.Boots.RebootCount >= expected
 	waits := func(pod *corev1.Pod) bool { return !p.isServing(pod) }
-	return (rebooted || p.isMarkedBack()) && NodeReady(p.Node) && !slices.ContainsFunc(p.underLocks(), waits)
+	return (rebooted || p.isMarkedBack()) && podclass.NodeReady(p.Node) && !slices.ContainsFunc(p.underLocks(), waits)
 }
 
 func (p *planner) hasReturned() bool {

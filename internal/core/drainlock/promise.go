@@ -62,7 +62,7 @@ func (p *planner) isPromised() bool {
 
 // isStillUp reports whether a promised node has not gone down yet.
 func (p *planner) isStillUp() bool {
-	return p.isPromised() && NodeReady(p.Node) && p.status.Boots.RebootCount == 0 && p.status.Boots.BootID == bootID(p.Node)
+	return p.isPromised() && podclass.NodeReady(p.Node) && p.status.Boots.RebootCount == 0 && p.status.Boots.BootID == bootID(p.Node)
 }
 
 // withdraw takes back a promise that no longer stands. A client may act on it for as long as a

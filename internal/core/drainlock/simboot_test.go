@@ -12,6 +12,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainlock"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 const (
@@ -136,7 +137,7 @@ func (w *world) recover(everything bool) {
 
 func (w *world) missKubelets() {
 	for _, m := range w.nodes {
-		if host := w.hosts.now[m.name]; m.away && w.now.Sub(m.since) > grace && drainlock.NodeReady(host) {
+		if host := w.hosts.now[m.name]; m.away && w.now.Sub(m.since) > grace && podclass.NodeReady(host) {
 			host = host.DeepCopy()
 			host.ResourceVersion, host.Status.Conditions = w.nextVersion(), nil
 			w.hosts.change(w.now, func(all map[string]*corev1.Node) { all[m.name] = host })

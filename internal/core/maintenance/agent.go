@@ -14,7 +14,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
 	"ebbtide.dev/ebbtide/internal/core/event"
-	"ebbtide.dev/ebbtide/internal/core/maintenance/announcement"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
@@ -155,7 +154,7 @@ func (t *targeted) checkAgent(o *outcome) {
 	if !missed && !agent.Holds() {
 		return
 	}
-	if ready := announcement.Find(o.object, corev1.NodeReady); !missed {
+	if ready := podclass.NodeCondition(o.object, corev1.NodeReady); !missed {
 		switch {
 		case ready == nil || ready.Status != corev1.ConditionTrue:
 			agent.SilentSince = time.Time{}

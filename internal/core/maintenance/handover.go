@@ -10,6 +10,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/announcement"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/handover"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 func (t *targeted) decideHandOver(o *outcome) {
@@ -18,7 +19,7 @@ func (t *targeted) decideHandOver(o *outcome) {
 	for place, one := range o.drains {
 		if w := one.maintenance.completeWhen; w != nil {
 			o.handovers[place] = w.Decide(handover.Facts{
-				Now: t.Now, ClockSkewed: t.ClockSkewed, Node: o.object, Ready: announcement.Find(o.object, corev1.NodeReady),
+				Now: t.Now, ClockSkewed: t.ClockSkewed, Node: o.object, Ready: podclass.NodeCondition(o.object, corev1.NodeReady),
 				Drained: o.emptied(one) && o.object.Spec.Unschedulable, Marked: handover.MarkedFor(o.object, one.maintenance.name()),
 			})
 		}

@@ -17,6 +17,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 const (
@@ -176,7 +177,7 @@ func (s Snapshot) end() Decision {
 		return Decision{}
 	}
 	left := s.Since.Add(settled).Sub(s.Now)
-	switch ready := readyOf(s.Node); {
+	switch ready := podclass.NodeCondition(s.Node, corev1.NodeReady); {
 	case ready == nil || ready.Status != corev1.ConditionTrue || s.ClockSkewed:
 		return Decision{}
 	case left > 0:

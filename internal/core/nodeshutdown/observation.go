@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 // Observation is the state of the shutdown and boot of a node, and since when. The Ready condition
@@ -25,7 +26,7 @@ func (s Snapshot) Observe(before Observation) Observation {
 	observation := Observation{Since: before.Since}
 	if s.Node != nil {
 		observation.boot = s.Node.Status.NodeInfo.BootID
-		if ready := readyOf(s.Node); ready != nil {
+		if ready := podclass.NodeCondition(s.Node, corev1.NodeReady); ready != nil {
 			observation.ready, observation.transition = ready.Status, ready.LastTransitionTime.UTC()
 		}
 	}
@@ -39,13 +40,4 @@ func (s Snapshot) Observe(before Observation) Observation {
 		observation.Since = s.Now
 	}
 	return observation
-}
-
-func readyOf(node *corev1.Node) *corev1.NodeCondition {
-	for i := range node.Status.Conditions {
-		if one := &node.Status.Conditions[i]; one.Type == corev1.NodeReady {
-			return one
-		}
-	}
-	return nil
 }

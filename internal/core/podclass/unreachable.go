@@ -19,9 +19,26 @@ const (
 
 // Unreachable reports whether the kubelet of a node is out of touch.
 func Unreachable(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
-	})
+	ready := NodeCondition(node, corev1.NodeReady)
+	return ready != nil && ready.Status == corev1.ConditionUnknown
+}
+
+// NodeReady reports whether a node has condition Ready.
+func NodeReady(node *corev1.Node) bool {
+	ready := NodeCondition(node, corev1.NodeReady)
+	return ready != nil && ready.Status == corev1.ConditionTrue
+}
+
+// NodeCondition returns a condition of a node; nil if it has none of that type or is nil itself.
+func NodeCondition(node *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
+	if node == nil {
+		return nil
+	}
+	at := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == kind })
+	if at < 0 {
+		return nil
+	}
+	return &node.Status.Conditions[at]
 }
 
 // GivenUpTime returns when a Machine no longer waits for a pod because its node cannot confirm that

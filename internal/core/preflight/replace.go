@@ -66,10 +66,7 @@ func (r *run) replace(p *pod) *replacement {
 // serves reports whether a node is Ready, so that pods that are not ready have reasons
 // of their own.
 func (r *run) serves(name string) bool {
-	node := r.node(name)
-	return node != nil && slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
+	return podclass.NodeReady(r.node(name))
 }
 
 func templateOf(object *corev1.Pod) *corev1.Pod {
@@ -175,16 +172,10 @@ func (r *run) placeAgain() {
 func (r *run) placeUnscheduled() {
 	waiting := slices.SortedFunc(slices.Values(r.Unscheduled), byName)
 	for _, object := range waiting {
-		if object.DeletionTimestamp == nil && !podclass.Terminal(object) && !unschedulable(object) {
+		if object.DeletionTimestamp == nil && !podclass.Terminal(object) && podclass.Unscheduled(object) == nil {
 			r.placer.Place(object)
 		}
 	}
-}
-
-func unschedulable(object *corev1.Pod) bool {
-	return slices.ContainsFunc(object.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse
-	})
 }
 
 func byName(a, b *corev1.Pod) int {

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/announcement"
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
@@ -87,7 +87,7 @@ func (s *Snapshot) byNodes(status *Status) (left time.Duration, basis string, ok
 		node := &status.Nodes[i]
 		switch {
 		case node.State.IsDrained():
-			if at := drainedAt(s.Nodes[node.Name]); !at.Before(began) {
+			if at := announcement.Since(s.Nodes[node.Name], v1alpha1.NodeDrained); !at.Before(began) {
 				drained++
 			}
 		case node.PodsLeft > node.PodsBlocked:
@@ -104,19 +104,6 @@ func (s *Snapshot) byNodes(status *Status) (left time.Duration, basis string, ok
 func share(took time.Duration, waiting, done int) time.Duration {
 	seconds := took.Seconds() * float64(waiting) / float64(done)
 	return time.Duration(min(seconds, longestEstimate.Seconds())) * time.Second
-}
-
-func drainedAt(node *corev1.Node) time.Time {
-	if node == nil {
-		return time.Time{}
-	}
-	for i := range node.Status.Conditions {
-		c := &node.Status.Conditions[i]
-		if c.Type == v1alpha1.NodeDrained && c.Status == corev1.ConditionTrue && c.Reason == v1alpha1.ReasonNodeMaintenance {
-			return c.LastTransitionTime.Time
-		}
-	}
-	return time.Time{}
 }
 
 // Rough formats a duration in its largest units.

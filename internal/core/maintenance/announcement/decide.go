@@ -14,6 +14,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 var announced = [...]corev1.NodeConditionType{
@@ -131,7 +132,7 @@ func Decide(n Node, at time.Time) (d Decision) {
 	now := metav1.NewTime(at).Rfc3339Copy()
 	ofDrain := pairOf(n.Object, changes)
 	for i, conditionType := range announced {
-		was := Find(n.Object, conditionType)
+		was := podclass.NodeCondition(n.Object, conditionType)
 		switch {
 		case !ofDrain.concerns(conditionType, changes[i], was):
 			continue
@@ -165,19 +166,9 @@ func (c conditionChange) concerns(was *corev1.NodeCondition) bool {
 	return c != unchanged && was.Reason == v1alpha1.ReasonNodeMaintenance
 }
 
-// Find returns a condition of a node; nil if it has none of that type.
-func Find(node *corev1.Node, conditionType corev1.NodeConditionType) *corev1.NodeCondition {
-	for i := range node.Status.Conditions {
-		if node.Status.Conditions[i].Type == conditionType {
-			return &node.Status.Conditions[i]
-		}
-	}
-	return nil
-}
-
 // Since returns when a condition of ours became True on the node; zero if it is not.
 func Since(node *corev1.Node, conditionType corev1.NodeConditionType) time.Time {
-	was := Find(node, conditionType)
+	was := podclass.NodeCondition(node, conditionType)
 	if was == nil || was.Status != corev1.ConditionTrue || was.Reason != v1alpha1.ReasonNodeMaintenance {
 		return time.Time{}
 	}

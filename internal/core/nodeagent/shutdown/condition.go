@@ -10,6 +10,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 const maxMessage = 1024
@@ -31,7 +32,7 @@ func (d Decision) SetStatus(status *v1alpha1.NodeAgentStatus, now time.Time) {
 var ours = []string{v1alpha1.ReasonNodeShutdown, v1alpha1.ReasonNodeShutdownCancelled, v1alpha1.ReasonNodeReady}
 
 func (s Snapshot) nodeCondition(e *Entry) *corev1.NodeCondition {
-	was := findCondition(s.Node, v1alpha1.NodeGracefulShutdown)
+	was := podclass.NodeCondition(s.Node, v1alpha1.NodeGracefulShutdown)
 	if s.Node == nil || was != nil && !slices.Contains(ours, was.Reason) {
 		return nil
 	}

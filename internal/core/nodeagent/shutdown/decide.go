@@ -158,7 +158,7 @@ func (s Snapshot) release(e *Entry) (why string, after time.Duration) {
 }
 
 func (s Snapshot) says(conditionType corev1.NodeConditionType) bool {
-	condition := findCondition(s.Node, conditionType)
+	condition := podclass.NodeCondition(s.Node, conditionType)
 	return condition != nil && condition.Status == corev1.ConditionTrue && condition.Reason == v1alpha1.ReasonNodeMaintenance
 }
 
@@ -166,18 +166,6 @@ func (s Snapshot) says(conditionType corev1.NodeConditionType) bool {
 // because another drain owns them.
 func (s Snapshot) heldBesideOthers() bool {
 	return s.Node != nil && s.Node.Annotations[v1alpha1.CordonAnnotation] != "" && foreigndrain.Announced(s.Node) != nil
-}
-
-func findCondition(node *corev1.Node, conditionType corev1.NodeConditionType) *corev1.NodeCondition {
-	if node == nil {
-		return nil
-	}
-	for i := range node.Status.Conditions {
-		if node.Status.Conditions[i].Type == conditionType {
-			return &node.Status.Conditions[i]
-		}
-	}
-	return nil
 }
 
 const maxNamed = 5

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/test/golden"
 )
 
@@ -56,7 +57,7 @@ func (w *world) step() {
 	if d.Inhibit {
 		line += ", held"
 	}
-	if shown := findCondition(w.Node, v1alpha1.NodeGracefulShutdown); shown != nil {
+	if shown := podclass.NodeCondition(w.Node, v1alpha1.NodeGracefulShutdown); shown != nil {
 		line += fmt.Sprintf(", %s/%s", shown.Status, shown.Reason)
 	}
 	for _, e := range d.Events {
@@ -73,7 +74,7 @@ func (w *world) step() {
 }
 
 func setCondition(node *corev1.Node, condition corev1.NodeCondition) {
-	if was := findCondition(node, condition.Type); was != nil {
+	if was := podclass.NodeCondition(node, condition.Type); was != nil {
 		*was = condition
 		return
 	}
