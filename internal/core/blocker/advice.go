@@ -12,8 +12,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/command"
 )
 
-// advise returns what has a budget let the pod go that it refuses. The pod goes once
-// that is done, whatever else is as it is.
+// advise returns what lets the budget allow the eviction of the pod.
 func advise(pod *corev1.Pod, b *policyv1.PodDisruptionBudget, never bool) string {
 	switch {
 	case unready(pod) && !budget.LetsUnreadyGo(b):
@@ -37,8 +36,7 @@ func unready(pod *corev1.Pod) bool {
 	return false
 }
 
-// loosen returns the smallest change that lets a budget allow one disruption. Replicas
-// are no help to one that forbids every disruption.
+// loosen returns the smallest change that lets a budget allow one disruption.
 func loosen(pod *corev1.Pod, b *policyv1.PodDisruptionBudget) string {
 	expected, floor := b.Status.ExpectedPods, b.Spec.MinAvailable
 	spec := `"minAvailable":null,"maxUnavailable":1`
@@ -59,8 +57,8 @@ func loosen(pod *corev1.Pod, b *policyv1.PodDisruptionBudget) string {
 	return "Let one pod be unavailable: " + patch(b, spec)
 }
 
-// scaled is true of a controller that is known to have replicas. A budget that
-// counts them fails for the pods of all others, such as those of a Job.
+// scaled reports whether the controller has replicas. Budgets that count replicas fail for other
+// pods.
 func scaled(owner *metav1.OwnerReference) bool {
 	switch owner.Kind {
 	case "ReplicaSet", "StatefulSet", "ReplicationController":

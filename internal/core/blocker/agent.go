@@ -48,14 +48,12 @@ func (a Agent) Message() string {
 		a.Node.Name, phrase.Count(a.Held, "static pod"), since, BringBack(a.Dir))
 }
 
-// BringBack returns the line of a shell that brings back, on their node, the static pods that
-// an agent keeps away, given the folder that it says it works on.
+// BringBack returns the shell command that restores static pods on their node from the folder dir.
 func BringBack(dir string) string {
 	return command.Of(`for f in %[1]s/.*.ebbtide-held; do b=${f##*/.}; mv -n "$f" "%[1]s/${b%%.ebbtide-held}"; done`, command.Folder(dir, "STATIC_POD_PATH"))
 }
 
-// AgentWorks explains a static pod that has no mirror pod any more and that its agent
-// has not seen end.
+// AgentWorks explains a static pod without mirror pod that its agent has not seen stop.
 func AgentWorks(node *corev1.Node, pod v1alpha1.StaticPod) v1alpha1.Blocker {
 	b := one(v1alpha1.BlockerEvacuatorRunning, ofAgent(node.Name), time.Time{})
 	if pod.SinceTime != nil {

@@ -22,13 +22,12 @@ type Facts struct {
 	Now  time.Time
 	Pod  *corev1.Pod
 	Node *corev1.Node
-	// DrainStarted is the time at which the drain of the node began; a pod created later came
-	// back. Zero if unknown.
+	// DrainStarted is the start of the node's drain; pods created later came back. Zero if unknown.
 	DrainStarted time.Time
 	// Evacuation is the pod's Evacuation, nil if there is none yet.
 	Evacuation *v1alpha1.Evacuation
-	// Request is the EvictionRequest of ours that asks the pod, and Eviction what has come of
-	// requests for it; nil if there is none.
+	// Request is our EvictionRequest for the pod, Eviction the current Eviction; nil if there is
+	// none.
 	Request  *lifecyclev1alpha1.EvictionRequest
 	Eviction *lifecyclev1alpha1.Eviction
 	// Waits is the reason why the pod waits to be asked by an EvictionRequest; empty if it does not.
@@ -38,8 +37,7 @@ type Facts struct {
 	Budgets budget.Compiled
 }
 
-// Of returns what holds the pod back, if anything does. A pod that simply
-// leaves, or that nobody has asked to leave yet, has no blocker.
+// Of returns what holds the pod back, if anything does.
 func Of(f *Facts) (v1alpha1.Blocker, bool) {
 	if f.Pod.DeletionTimestamp != nil {
 		return terminating(f)

@@ -35,8 +35,8 @@ func evacuating(f *Facts) (v1alpha1.Blocker, bool) {
 	return b, true
 }
 
-// Unplaced returns the condition that no node has room for the replacement that a pod waits
-// for; nil if there is room, or if it waits for something else by now.
+// Unplaced returns the condition that no node has room for the pod's replacement; nil if there is
+// none.
 func Unplaced(e *v1alpha1.Evacuation) *metav1.Condition {
 	told := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionReplacementUnschedulable)
 	ours := e.Status.ActiveEvacuatorClass == v1alpha1.DeploymentEvacuatorClass && !e.Status.ActiveEvacuatorCompleted
@@ -46,9 +46,8 @@ func Unplaced(e *v1alpha1.Evacuation) *metav1.Condition {
 	return told
 }
 
-// recreated explains a pod that came after the drain began: the cordon does not
-// keep its owner from putting pods on this node. A mirror pod comes again while its
-// static pod runs, which is nobody's mistake.
+// recreated explains a pod that its owner created during the drain despite the cordon. Mirror pods
+// are exempt.
 func recreated(f *Facts) (v1alpha1.Blocker, bool) {
 	owner := metav1.GetControllerOf(f.Pod)
 	if owner == nil || podclass.Type(f.Pod) == v1alpha1.PodTypeStatic || f.DrainStarted.IsZero() || !f.Pod.CreationTimestamp.After(f.DrainStarted) {

@@ -11,9 +11,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/command"
 )
 
-// Foreseen returns which budget would refuse the eviction of a pod now, if one would, as
-// Of says it once it has: several of them, a lock, one that allows no disruption, now or
-// ever. No Evacuation is needed for that, nor anything else of ours.
+// Foreseen returns the blocker that Of would report if the pod was evicted now. It needs no
+// Evacuation.
 func Foreseen(f *Facts) (v1alpha1.Blocker, bool) {
 	applying := f.Budgets.Applying(f.Pod)
 	if len(applying) == 0 || f.Pod.DeletionTimestamp != nil || f.Pod.Status.Phase == corev1.PodPending {

@@ -9,8 +9,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/command"
 )
 
-// refusedByLock explains an eviction that nobody has tried, because a budget is
-// locked. The lock itself may be gone by now, or be that of another holder.
+// refusedByLock explains an eviction that a lock prevents. The lock may have gone or changed since.
 func refusedByLock(f *Facts, answer string) v1alpha1.Blocker {
 	b := v1alpha1.Blocker{Type: v1alpha1.BlockerPDBLocked, Message: answer}
 	name := f.Evacuation.Status.RefusingBudgetName

@@ -12,8 +12,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// ObjectText returns how people read what blocks: kind/namespace/name, or kind/name if
-// it has no namespace. It is empty if it is unknown what blocks.
+// ObjectText returns kind/namespace/name, or kind/name without a namespace; empty if unknown.
 func ObjectText(o v1alpha1.BlockerObject) string {
 	if o.Namespace == "" {
 		return strings.Trim(o.Kind+"/"+o.Name, "/")
@@ -30,8 +29,8 @@ func Explain(b v1alpha1.Blocker) string {
 	return text
 }
 
-// CompareObjects orders what blocks by its names, whatever its UID: it is one
-// object also for who has not seen it.
+// CompareObjects orders objects by kind and name. It ignores UIDs, which some observers do not
+// know.
 func CompareObjects(a, b v1alpha1.BlockerObject) int {
 	return cmp.Or(
 		cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
@@ -59,8 +58,7 @@ func ofPod(pod *corev1.Pod) v1alpha1.BlockerObject {
 	return v1alpha1.BlockerObject{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
 }
 
-// ofOwner identifies the pod's controller, or the pod if it has none or is static: all
-// mirror pods of a node belong to it.
+// ofOwner identifies the pod's controller, or the pod itself if it has none or is static.
 func ofOwner(pod *corev1.Pod) v1alpha1.BlockerObject {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil || podclass.Type(pod) == v1alpha1.PodTypeStatic {

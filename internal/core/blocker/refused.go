@@ -14,8 +14,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
-// refused explains an eviction that the API server refused, from the condition
-// that the evacuation controller keeps of its answer.
+// refused explains an eviction that the API server refused, from the condition in the Evacuation.
 func refused(f *Facts) (v1alpha1.Blocker, bool) {
 	if f.Evacuation == nil {
 		return v1alpha1.Blocker{}, false
@@ -76,8 +75,7 @@ func refusedByBudget(f *Facts, answer string) v1alpha1.Blocker {
 	return b
 }
 
-// guiltyBudget finds the budget that refused, or else the only one that applies. The
-// budget itself may be gone by now.
+// guiltyBudget returns the budget that refused, or else the only one that applies.
 func guiltyBudget(f *Facts) (name string, guilty *policyv1.PodDisruptionBudget) {
 	applying := f.Budgets.Applying(f.Pod)
 	if f.Evacuation != nil {

@@ -16,8 +16,7 @@ import (
 
 const maxReport = 300
 
-// failedRequest explains a pod whose EvictionRequest has failed. Nobody tries again by
-// itself: those who can have had their turns.
+// failedRequest explains a pod whose EvictionRequest has failed, which is final.
 func failedRequest(f *Facts) (v1alpha1.Blocker, bool) {
 	if f.Request == nil {
 		return v1alpha1.Blocker{}, false

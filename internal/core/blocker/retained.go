@@ -8,8 +8,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// Retained returns why a pod stays on its node on purpose, and what would have it leave.
-// Rule is the MachineDrainRule that has skipped it, if one has.
+// Retained returns why a pod stays on its node on purpose, by rule if one skips it, and what
+// changes that.
 func Retained(why v1alpha1.BlockerType, pod *corev1.Pod, rule v1alpha1.BlockerObject) v1alpha1.Blocker {
 	b := v1alpha1.Blocker{Type: why, Object: ofOwner(pod), PodCount: 1}
 	podType := podclass.Type(pod)
@@ -41,10 +41,8 @@ func Retained(why v1alpha1.BlockerType, pod *corev1.Pod, rule v1alpha1.BlockerOb
 	return b
 }
 
-// RetainedOf returns why this very pod stays on its node, if it is known to: as its own
-// label asks, or as the status of its node says of the pods of its owner. What is said of
-// others of them, because of labels or a depth that are not this pod's, does not count.
-// Depth is the drainDepth of the maintenance.
+// RetainedOf returns why this pod stays, by its label or by what the node's status says of its
+// owner's pods. Reasons of other pods with other labels or types do not count.
 func RetainedOf(said []v1alpha1.Blocker, pod *corev1.Pod, depth v1alpha1.PodType) (v1alpha1.Blocker, bool) {
 	if behavior, _ := podclass.DrainLabel(pod); behavior == v1alpha1.DrainBehaviorSkip {
 		return Retained(v1alpha1.RetainedDrainLabel, pod, v1alpha1.BlockerObject{}), true

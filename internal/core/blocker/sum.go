@@ -12,10 +12,8 @@ import (
 // MaxBlockers limits the blockers that one node shows.
 const MaxBlockers = 10
 
-// Sum merges the blockers of many pods: one for each type and object, with all
-// their pods, the oldest time, and the words that belong to it. The one of most
-// pods comes first, then by type and object; at most MaxBlockers are returned.
-// The order of the input does not matter.
+// Sum merges blockers of the same type and object, most pods first, and keeps MaxBlockers. The
+// order of the input does not matter.
 func Sum(blockers []v1alpha1.Blocker) []v1alpha1.Blocker {
 	sorted := slices.SortedFunc(slices.Values(blockers), oldestWithinObject)
 	var sums []v1alpha1.Blocker

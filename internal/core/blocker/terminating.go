@@ -12,8 +12,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// GraceSlack is the time for which after its deadline a terminating pod is still thought
-// to be on its way out: a kubelet needs a moment to say that it is gone.
+// GraceSlack is the extra time in which a kubelet reports the end of a pod.
 const GraceSlack = 10 * time.Second
 
 // terminating explains a pod that was deleted or evicted and is still there.
@@ -33,9 +32,7 @@ func terminating(f *Facts) (v1alpha1.Blocker, bool) {
 	}
 }
 
-// stopped reports whether the pod's containers are known to have ended: the
-// kubelet then sets the grace period to zero, which deletes the pod unless a
-// finalizer keeps it.
+// stopped reports whether the containers have ended: the kubelet then sets the grace period to 0.
 func stopped(pod *corev1.Pod) bool {
 	grace := pod.DeletionGracePeriodSeconds
 	return grace != nil && *grace == 0 ||

@@ -8,8 +8,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/command"
 )
 
-// unclear explains a pod that waits because it is unknown how to treat it. One
-// that somebody evacuates already does not wait for that.
+// unclear explains a pod with an unknown treatment, unless it is already evacuated.
 func unclear(f *Facts) (v1alpha1.Blocker, bool) {
 	if f.Treatment.Cause == "" || f.Evacuation != nil {
 		return v1alpha1.Blocker{}, false

@@ -22,8 +22,7 @@ type Refusal struct {
 	Message string
 }
 
-// EvacuationRefused explains a pod that cannot be asked to leave, by an object of a kind:
-// Evacuation or EvictionRequest.
+// EvacuationRefused explains a pod whose Evacuation or EvictionRequest cannot be written.
 func EvacuationRefused(kind string, pod *corev1.Pod, r Refusal) v1alpha1.Blocker {
 	b := one(v1alpha1.BlockerEvacuationRefused, ofOwner(pod), r.Since)
 	b.Message = r.tell(fmt.Sprintf("The %s of pod %s/%s", kind, pod.Namespace, pod.Name))
@@ -39,8 +38,7 @@ func DeletionRefused(pod *corev1.Pod, r Refusal) v1alpha1.Blocker {
 	return b
 }
 
-// WithdrawalRefused explains an Evacuation or EvictionRequest that goes on although no
-// maintenance requests it any more.
+// WithdrawalRefused explains an Evacuation or EvictionRequest that cannot be withdrawn.
 func WithdrawalRefused(kind string, object metav1.Object, r Refusal) v1alpha1.Blocker {
 	b := one(v1alpha1.BlockerWithdrawalRefused, v1alpha1.BlockerObject{
 		APIVersion: "v1", Kind: "Namespace", Name: object.GetNamespace(),
@@ -50,8 +48,7 @@ func WithdrawalRefused(kind string, object metav1.Object, r Refusal) v1alpha1.Bl
 	return b
 }
 
-// CordonRefused explains a node whose pods are left alone, or that is not given
-// back, because its cordon cannot be changed.
+// CordonRefused explains a node whose cordon cannot be changed.
 func CordonRefused(node *corev1.Node, r Refusal) v1alpha1.Blocker {
 	b := one(v1alpha1.BlockerCordonRefused, OfNode(node), r.Since)
 	b.PodCount = 0
@@ -60,8 +57,7 @@ func CordonRefused(node *corev1.Node, r Refusal) v1alpha1.Blocker {
 	return b
 }
 
-// RecordRefused explains a node whose budgets are not locked, or not unlocked,
-// because its DrainRecord cannot be written.
+// RecordRefused explains a node whose DrainRecord cannot be written.
 func RecordRefused(node *corev1.Node, r Refusal) v1alpha1.Blocker {
 	b := one(v1alpha1.BlockerRecordRefused, v1alpha1.BlockerObject{
 		APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "DrainRecord", Name: node.Name,

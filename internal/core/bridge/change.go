@@ -9,14 +9,11 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// excludedBecause is the value of the annotation by which Cluster API leaves out its own
-// drain; only its key counts.
+// excludedBecause explains the annotation with which Cluster API skips its own drain.
 const excludedBecause = "drained by Ebbtide"
 
-// Change returns a Machine with a step done now; nil if there is nothing to change, as where somebody
-// else has the hook of our name.
-//
-// Errors: the Machine is none, such as one whose hooks are no list.
+// Change returns the Machine with the step done; nil if nothing changes. It fails on a malformed
+// Machine.
 func Change(object *unstructured.Unstructured, step Step, now time.Time) (*unstructured.Unstructured, error) {
 	m := Read(object)
 	if step == Keep || m.Hooked == (step == Put) || m.Taken {
@@ -46,8 +43,7 @@ func Change(object *unstructured.Unstructured, step Step, now time.Time) (*unstr
 	return changed, nil
 }
 
-// changeList changes the hooks of a Machine of OpenShift. Its own drain finds nothing then;
-// with its annotation to leave that out, hooks would not be asked.
+// changeList changes the hooks of a Machine of OpenShift, whose own drain then finds no pods.
 func changeList(object *unstructured.Unstructured, step Step) error {
 	path := []string{"spec", "lifecycleHooks", "preDrain"}
 	hooks, _, err := unstructured.NestedSlice(object.Object, path...)

@@ -12,9 +12,7 @@ import (
 
 const maxReport = 8 << 10
 
-// condition returns what a Machine of Cluster API shows of a drain by a kubeconfig, and of what
-// is waited for: nothing else in the cluster of the Machine does. A NodeMaintenance shows its
-// own drain.
+// condition reports a drain by kubeconfig on the Machine. A NodeMaintenance reports its own drain.
 func (s Snapshot) condition(d Decision) *metav1.Condition {
 	if d.Said == nil || s.Machine.Bridge != ClusterAPI ||
 		!d.Remote && s.Machine.Drained == nil && d.Said.Reason != v1alpha1.EventBridgeWaiting {

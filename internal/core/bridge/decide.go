@@ -26,15 +26,15 @@ type Snapshot struct {
 	AroundUnread string
 	// Node is the node of this cluster with the name of the Machine's; nil if there is none.
 	Node *corev1.Node
-	// Maintenance is the NodeMaintenance with the Machine's name, or one that was made for the
-	// Machine under the name of earlier versions; nil if there is none.
+	// Maintenance is the NodeMaintenance made for the Machine, maybe by an earlier version; nil if
+	// there is none.
 	Maintenance *v1alpha1.NodeMaintenance
 	// Held is the node of this cluster with the name that Maintenance is for; nil if there is
 	// none.
 	Held     *corev1.Node
 	Instance Instance
-	// Ruled is true if MachineDrainRules are meant for the Machine. They say how pods leave
-	// Machines, not maintenances.
+	// Ruled is true if MachineDrainRules apply to the Machine, so that it is not drained by a
+	// maintenance.
 	Ruled bool
 	// Remote holds the state of a drain without a maintenance; nil if it has not begun.
 	Remote *Remote
@@ -55,8 +55,7 @@ type Remote struct {
 	// Done is true if no pod is waited for, or the node is gone; Left are those that are.
 	Done bool
 	Left int
-	// Report says in many words what is waited for. Failed is true if some of it does not pass
-	// by itself.
+	// Report lists what is awaited. Failed is true if some of it needs help.
 	Report string
 	Failed bool
 }
@@ -85,9 +84,7 @@ type Decision struct {
 	Delete bool
 	// Hook is done to the Machine, under the version that was read.
 	Hook Step
-	// Remote is true if the node is in another cluster, or MachineDrainRules say how it is to
-	// be drained, so that it is drained by the Cluster's kubeconfig; without it whoever is
-	// drained so for this Machine is left alone.
+	// Remote is true if the node is drained through the Cluster's kubeconfig.
 	Remote bool
 	// Said is published once, after the action; nil publishes nothing.
 	Said *event.Event
@@ -113,8 +110,7 @@ func Decide(s Snapshot) Decision {
 	return d
 }
 
-// over returns why nothing runs on the node any more, or soon nothing will; empty if something may.
-// Cluster API drains neither.
+// over returns why nothing runs on the node any more; empty if something may.
 func (s Snapshot) over() string {
 	of := s.Machine.Infrastructure
 	name := excerpt.Line(of.Kind+" "+of.Name, maxWords)
@@ -160,9 +156,7 @@ func (s Snapshot) decide() Decision {
 	return s.waiting()
 }
 
-// ended decides on a maintenance that is over: its Machine or its node is gone, going by the
-// UIDs that it was made for, or the Machine has another node. A Machine that waits for a node
-// that is gone is told first.
+// ended decides about a maintenance whose Machine or node is gone or has changed, by their UIDs.
 func (s Snapshot) ended() (Decision, bool) {
 	maintenance := s.Maintenance
 	if maintenance == nil || !s.ours() || maintenance.DeletionTimestamp != nil {
@@ -278,8 +272,7 @@ func (s Snapshot) drain() Decision {
 	return s.elsewhere()
 }
 
-// ruled hands a drain over that has begun as a maintenance, as soon as it is known how it goes
-// by the rules.
+// ruled ends a maintenance once it is known that rules apply to the Machine.
 func (s Snapshot) ruled() Decision {
 	d := s.elsewhere()
 	d.Delete = d.Hook == Keep && s.Remote != nil && s.Maintenance.DeletionTimestamp == nil
@@ -332,9 +325,8 @@ func (s Snapshot) skip(why string) Decision {
 	return s.say(Decision{Hook: Take}, event.BridgeSkipped, "not drained: "+why)
 }
 
-// giveUp has the Machine's controller go on, as at the end of a drain of its own: it begins no
-// other one, which would have as much time again. What was begun here is not taken back: the
-// node stays cordoned until it is gone.
+// giveUp lets the Machine's controller continue without a drain of its own. The node stays
+// cordoned.
 func (s Snapshot) giveUp() Decision {
 	what := "an unknown number of pods"
 	if s.Maintenance != nil {
@@ -361,8 +353,7 @@ func (s Snapshot) say(d Decision, as func(corev1.ObjectReference, string) event.
 
 const (
 	maxHooks, maxWords = 5, 100
-	// maxProblem limits the bytes of a problem that are shown, maxUnread those of a problem that
-	// blocks nothing.
+	// maxProblem and maxUnread limit the bytes of problems that block, or do not block.
 	maxProblem, maxUnread = 600, 300
 )
 

@@ -55,13 +55,11 @@ type Machine struct {
 	Node, ProviderID string
 	Hooked           bool
 	Others           []Hook
-	// Taken is true if another client has the hook of our name: it is one of Others then, and
-	// none of ours can be put on.
+	// Taken is true if another client uses the name of our hook.
 	Taken bool
 	// Excluded is the annotation by which somebody wants it not to be drained; else empty.
 	Excluded string
-	// Waits is true if its controller says that it waits for pre-drain hooks, LaterStep what it
-	// says that it does, if that comes after them.
+	// Waits is true while the controller waits for pre-drain hooks, LaterStep its step after them.
 	Waits     bool
 	LaterStep string
 	// WaitsSince is the time since which it waits; zero if it does not say.
@@ -102,8 +100,7 @@ func ReadAround(object *unstructured.Unstructured) Around {
 	}
 }
 
-// Read reads a Machine of either controller. What is missing, or is of another type than it
-// has to be, is not there.
+// Read reads a Machine of either controller. Fields of a wrong type count as missing.
 func Read(object *unstructured.Unstructured) Machine {
 	m := Machine{
 		Ref: corev1.ObjectReference{
@@ -128,12 +125,10 @@ func text(object *unstructured.Unstructured, path ...string) string {
 
 const waitsReason = "WaitingForPreDrainHook"
 
-// goneReasons are of condition InfrastructureReady while the object of the infrastructure is
-// not there.
+// goneReasons are reasons of InfrastructureReady for a missing infrastructure object.
 var goneReasons = []string{"Deleted", "DoesNotExist"}
 
-// InfrastructureGroup is the group of the kinds that stand for instances, by the contract of
-// Cluster API; no others are read.
+// InfrastructureGroup is the group of infrastructure kinds in the contract of Cluster API.
 const InfrastructureGroup = "infrastructure.cluster.x-k8s.io"
 
 var beforeHooks = []string{"", waitsReason, "Deleting", "NotDeleting", "InternalError"}
@@ -238,9 +233,9 @@ func (m *Machine) readOpenShift(object *unstructured.Unstructured) {
 	}
 }
 
-// IsNode reports whether a node of this cluster is that of a Machine. The name is not enough:
-// Machines can be of another cluster, and their authors may choose names. So the node itself
-// has to say so, as it does when its Machine's controller reaches it.
+// IsNode reports whether a node of this cluster belongs to the Machine. Users choose names, and
+// Machines may be of another cluster, so only the annotations that the Machine's controller sets on
+// the node count.
 func (m *Machine) IsNode(node *corev1.Node) bool {
 	if node == nil || m.Node == "" || node.Name != m.Node || m.ProviderID == "" || node.Spec.ProviderID != m.ProviderID {
 		return false

@@ -19,9 +19,8 @@ const (
 	hashLength = 32
 )
 
-// MaintenanceName returns the name of the NodeMaintenance for a Machine,
-// "<bridge>.<namespace>.<name>". The first two have no dots, so no two Machines share a name.
-// A name that would be too long begins with "<bridge>-long." and ends in a hash.
+// MaintenanceName returns "<bridge>.<namespace>.<name>", which is unique as the first two have no
+// dots. A long name begins with "<bridge>-long." and ends in a hash.
 func MaintenanceName(bridge Name, namespace, name string) string {
 	plain := fmt.Sprintf("%s.%s.%s", bridge, namespace, name)
 	if len(plain) <= longestName {
@@ -31,8 +30,7 @@ func MaintenanceName(bridge Name, namespace, name string) string {
 	return fmt.Sprintf("%s-long.%s.%s", bridge, namespace, name)[:longestName-hashLength] + sum
 }
 
-// FormerName returns the name that earlier versions gave the NodeMaintenance for a Machine.
-// Two Machines could share it, so only MachineOf says for which of them it was made.
+// FormerName returns the name in earlier versions, which two Machines could share; see MachineOf.
 func FormerName(namespace, name string) string {
 	plain := "machine-" + namespace + "-" + name
 	if len(plain) <= longestName && !strings.Contains(namespace, "-") {
@@ -42,8 +40,7 @@ func FormerName(namespace, name string) string {
 	return strings.TrimRight(plain[:min(len(plain), longestName-len(sum))], "-.") + sum
 }
 
-// MachineOf returns the namespace and name of the Machine for which a NodeMaintenance or a copy
-// of a rule was made.
+// MachineOf returns the Machine for which a NodeMaintenance or a copied rule was made.
 func MachineOf(object metav1.Object) (bridge Name, namespace, name string) {
 	bridge = Name(object.GetLabels()[v1alpha1.BridgeLabel])
 	if bridge == "" {
@@ -79,22 +76,19 @@ func paused(maintenance *v1alpha1.NodeMaintenance, wanted bool) *v1alpha1.NodeMa
 	return changed
 }
 
-// Leaves reports whether a node goes for good, because its NodeMaintenance drains it for its
-// Machine.
+// Leaves reports whether the node is drained because its Machine is deleted.
 func Leaves(node string, maintenance *v1alpha1.NodeMaintenance) bool {
 	return OfMachine(maintenance) && NodeUnder(maintenance) == node &&
 		maintenance.Spec.Stage == v1alpha1.StageDrain && maintenance.DeletionTimestamp == nil
 }
 
-// uidsOf returns the UIDs of the Machine and the node that a NodeMaintenance was made for;
-// both are empty on one that an earlier version has made.
+// uidsOf returns the UIDs of the Machine and node of a NodeMaintenance; empty in earlier versions.
 func uidsOf(maintenance *v1alpha1.NodeMaintenance) (machine, node types.UID) {
 	first, second, _ := strings.Cut(maintenance.Annotations[v1alpha1.BridgeUIDsAnnotation], "/")
 	return types.UID(first), types.UID(second)
 }
 
-// maintenanceFor drains the node of a Machine. The webhooks leave the manager alone, so
-// that it is complete.
+// maintenanceFor returns the NodeMaintenance for a Machine, with all defaults.
 func maintenanceFor(m *Machine, node *corev1.Node) *v1alpha1.NodeMaintenance {
 	return &v1alpha1.NodeMaintenance{
 		ObjectMeta: metav1.ObjectMeta{
@@ -116,8 +110,8 @@ func maintenanceFor(m *Machine, node *corev1.Node) *v1alpha1.NodeMaintenance {
 	}
 }
 
-// NodeUnder returns the node that a NodeMaintenance selects by name and no other; empty if it
-// selects otherwise.
+// NodeUnder returns the only node that a NodeMaintenance selects by name; empty if it selects
+// otherwise.
 func NodeUnder(maintenance *v1alpha1.NodeMaintenance) string {
 	selector := maintenance.Spec.NodeSelector
 	if selector == nil || len(selector.NodeSelectorTerms) != 1 {

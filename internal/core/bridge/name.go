@@ -19,13 +19,10 @@ const (
 
 var names = []Name{ClusterAPI, OpenShift, Karpenter, ClusterAutoscaler}
 
-// Names are the bridges that are switched on, each once, in the order of the constants. The
-// zero value is none.
+// Names lists the enabled bridges in the order of the constants.
 type Names []Name
 
-// ParseNames reads names that are separated by commas. Nothing is none.
-//
-// Errors: a name that there is not, with the list of those that there are.
+// ParseNames reads names separated by commas. It fails on an unknown name.
 func ParseNames(text string) (Names, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil

@@ -2,8 +2,7 @@ package bridge
 
 import "ebbtide.dev/ebbtide/api/v1alpha1"
 
-// Progress holds the fields of a NodeMaintenance that a decision reads. Equal values lead to the
-// same decision, however many pods have left in between.
+// Progress holds the fields of a NodeMaintenance that a decision depends on.
 type Progress struct {
 	bridge                Name
 	namespace, name, node string

@@ -46,8 +46,7 @@ func selects(b *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
 	return err == nil && selector.Matches(labels.Set(pod.Labels))
 }
 
-// Allowed returns the number of disruptions that the budget allows now; unknown while the status is
-// older than the spec.
+// Allowed returns the allowed disruptions; unknown while the status is older than the spec.
 func Allowed(b *policyv1.PodDisruptionBudget) (disruptions int32, known bool) {
 	if !fresh(b) {
 		return 0, false
@@ -78,8 +77,7 @@ func Never(b *policyv1.PodDisruptionBudget) (why string, never bool) {
 	}
 }
 
-// countsNobody returns true for a budget of replicas whose pods belong to no controller with
-// replicas: none is expected.
+// countsNobody reports whether a budget counts replicas but its pods have no scalable controller.
 func countsNobody(b *policyv1.PodDisruptionBudget) bool {
 	return ofReplicas(b) && b.Status.ExpectedPods == 0 && b.Status.CurrentHealthy > 0
 }
@@ -132,8 +130,7 @@ func spares(floor *intstr.IntOrString, expected int32) bool {
 // can help.
 const mostAdded = 100
 
-// Enough returns the fewest replicas with which a budget that can never allow a disruption could.
-// None help one that forbids every disruption.
+// Enough returns the fewest replicas with which the budget could allow a disruption.
 func Enough(b *policyv1.PodDisruptionBudget) (replicas int32, help bool) {
 	if b.Spec.MinAvailable == nil || countsNobody(b) {
 		return 0, false

@@ -113,8 +113,7 @@ const (
 	ReleaseRefused Release = "Refused"
 )
 
-// ReleaseOf returns whether this holder may remove the lock of the budget, and the lock. With force
-// any holder may, also a lock that has ended.
+// ReleaseOf reports whether this holder may remove the lock. With force any holder may.
 func ReleaseOf(b *policyv1.PodDisruptionBudget, holder string, now time.Time, force bool) (Release, Hold) {
 	if _, present := b.Annotations[v1alpha1.LockAnnotation]; !present {
 		return ReleaseNothing, Hold{}

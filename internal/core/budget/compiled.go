@@ -11,8 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/labelindex"
 )
 
-// Compiled holds budgets with parsed selectors, to look up many pods: the cost does not depend on
-// the number of other budgets. The zero value has none.
+// Compiled holds budgets with parsed selectors for fast lookups.
 type Compiled struct {
 	index labelindex.Index[*compiled]
 }

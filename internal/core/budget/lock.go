@@ -16,11 +16,9 @@ import (
 )
 
 const (
-	// LongestLock is the default maximum of a lock after it was taken or renewed
-	// (skip-drain-on-upgrade).
+	// LongestLock is the default maximum duration of a lock (skip-drain-on-upgrade).
 	LongestLock = 4 * time.Hour
-	// UnreadableLock is the duration of a lock that cannot be read, from the last change of its
-	// budget.
+	// UnreadableLock is the duration of an unreadable lock after the last change of its budget.
 	UnreadableLock = 10 * time.Minute
 	// clockSkew is the tolerated lead of a lock writer's clock.
 	clockSkew = time.Minute
@@ -75,8 +73,7 @@ func FirstLocked(budgets []*policyv1.PodDisruptionBudget, now time.Time, longest
 	return nil, Hold{}
 }
 
-// Besides returns the budgets without those that the drain of this node has locked: these locks are
-// for the pods of other nodes.
+// Besides returns the budgets without those that the drain of this node has locked.
 func Besides(node string, budgets []*policyv1.PodDisruptionBudget) []*policyv1.PodDisruptionBudget {
 	var others []*policyv1.PodDisruptionBudget
 	for _, b := range budgets {
@@ -179,8 +176,7 @@ const drainPrefix = `{"holder":"` + holderPrefix
 // Holder returns the holder of a lock for the pods that stay on a node.
 func Holder(maintenance, node string) string { return holderPrefix + maintenance + "/" + node }
 
-// HolderOf is the reverse of Holder; ok is false for any other lock. Both names are valid object
-// names.
+// HolderOf is the reverse of Holder; ok is false for any other holder.
 func HolderOf(holder string) (maintenance, node string, ok bool) {
 	rest, drain := strings.CutPrefix(holder, holderPrefix)
 	maintenance, node, two := strings.Cut(rest, "/")

@@ -100,8 +100,7 @@ func wait(s Snapshot, why string) Decision {
 	return Decision{Status: status}
 }
 
-// withMessage returns the status with a message; nil if it has that already. After a timeout of our
-// evacuator the message belongs to the Evacuation controller.
+// withMessage returns the status with a message; nil if nothing changes or a timeout is reported.
 func withMessage(e *v1alpha1.Evacuation, message string) *v1alpha1.EvacuationStatus {
 	if e.Status.Message == message || meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionEvictionRefused) {
 		return nil
@@ -111,8 +110,7 @@ func withMessage(e *v1alpha1.Evacuation, message string) *v1alpha1.EvacuationSta
 	return status
 }
 
-// remove announces the deletion once and deletes the pod. When a refused deletion has succeeded, it
-// corrects the message.
+// remove announces the deletion once, deletes the pod, and corrects the message of a refusal.
 func remove(s Snapshot) Decision {
 	message := message(s)
 	terminating := s.Pod.DeletionTimestamp != nil
@@ -151,14 +149,12 @@ func grace(pod *corev1.Pod) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// Refuse returns the status that reports a refused deletion, with the API server's message; nil if
-// it does already.
+// Refuse returns the status that reports a refused deletion; nil if it does already.
 func Refuse(e *v1alpha1.Evacuation, refusal string) *v1alpha1.EvacuationStatus {
 	return withMessage(e, evacuation.Shorten(fmt.Sprintf("Deleting pod %s is refused and tried again: %s", e.Spec.PodRef.Name, refusal)))
 }
 
-// Return returns the status that reports a pod that came back to its node during the maintenance,
-// and is therefore deleted later; nil if it does already.
+// Return returns the status that reports a pod that came back; nil if it does already.
 func Return(e *v1alpha1.Evacuation) *v1alpha1.EvacuationStatus {
 	return withMessage(e, fmt.Sprintf("Pod %s came back to its node during the maintenance and is deleted again in a while. "+
 		"If that goes on, see why policy ebbtide-daemonset-pods, before Kubernetes 1.36 webhook daemonset-pods.ebbtide.dev, does not hold it back.", e.Spec.PodRef.Name))

@@ -11,8 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// Hold returns true if a new pod must not start on its node. The error is set if the suppression of
-// the node cannot be read.
+// Hold reports whether a new pod must not start on its node. It fails if the node is unreadable.
 func Hold(pod *corev1.Pod, node *corev1.Node) (bool, error) {
 	if behavior, _ := podclass.DrainLabel(pod); behavior == v1alpha1.DrainBehaviorSkip {
 		return false, nil
@@ -41,8 +40,7 @@ const (
 	Removed Fate = "removed"
 )
 
-// FateOf decides about a pod with our scheduling gate on a node; nil is a node that does not exist.
-// The message explains it.
+// FateOf decides about a pod with our scheduling gate, with a message; node may be nil.
 func FateOf(pod *corev1.Pod, node *corev1.Node) (fate Fate, message string) {
 	if node == nil {
 		return Released, "The node that the pod was held back from does not exist."

@@ -52,8 +52,7 @@ func Blockers(f Facts) []v1alpha1.Blocker {
 	return blockers
 }
 
-// recordedBlocker returns the blocker that only the record reports. Its type is empty if there is
-// none.
+// recordedBlocker returns the blocker that only the record reports, if any.
 func recordedBlocker(r *v1alpha1.DrainRecord) v1alpha1.Blocker {
 	locked := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionLocked)
 	if locked == nil {
@@ -76,8 +75,7 @@ func recordedBlocker(r *v1alpha1.DrainRecord) v1alpha1.Blocker {
 	return b
 }
 
-// Waiting returns a message about the locks that a node waits for. It is empty if the node has all
-// of them or has no record.
+// Waiting returns a message about the missing locks of a node; empty if there are none.
 func Waiting(f Facts) string {
 	if f.Record == nil || Held(f.Record) {
 		return ""

@@ -19,14 +19,12 @@ import (
 const (
 	// maxBoots caps the recorded reboots; no maintenance expects more.
 	maxBoots = 10
-	// reportSettle limits the time that a kubelet takes to report every pod after it reported a
-	// boot.
+	// reportSettle limits how long a kubelet takes to report every pod after a boot.
 	reportSettle = 2 * time.Minute
 	maxBootID    = 128
 )
 
-// Returned reports whether the node is back from the reboots that its maintenance expects, so that
-// it needs no locks.
+// Returned reports whether the node is back and needs no locks.
 func Returned(r *v1alpha1.DrainRecord) bool { return !ReturnedTime(r).IsZero() }
 
 // ReturnedTime returns when the node came back. It is zero if the node is not back.
@@ -38,8 +36,7 @@ func ReturnedTime(r *v1alpha1.DrainRecord) time.Time {
 	return boots.ReturnedTime.Time
 }
 
-// countFor reports whether the boots belong to the maintenance of the record, and a promise was
-// made.
+// countFor reports whether the boots count for the maintenance of the record.
 func countFor(r *v1alpha1.DrainRecord, boots *v1alpha1.RecordedBoots) bool {
 	return boots != nil && boots.RevokedTime == nil && boots.MaintenanceUID == r.Spec.MaintenanceRef.UID
 }
@@ -95,8 +92,7 @@ func (p *planner) startsCounting() bool {
 	return !p.isPromised() || promised && p.isCurrent(on) && p.isSteady()
 }
 
-// isSteady reports whether the node and all staying pods are ready, as reported since its last
-// boot.
+// isSteady reports whether the node and all staying pods are ready since its last boot.
 func (p *planner) isSteady() bool {
 	return podclass.NodeReady(p.Node) && !slices.ContainsFunc(p.underLocks(), func(pod *corev1.Pod) bool {
 		return !podclass.Ready(pod) || p.status.Boots.RebootCount > 0 && p.isStale(pod.UID)
@@ -128,8 +124,7 @@ func (p *planner) runs(before *v1alpha1.RecordedBoots, booted bool) []v1alpha1.R
 	return pods
 }
 
-// Containers returns a hash of the running containers of a pod. It is empty if none is known to
-// run.
+// Containers returns a hash of the running containers of a pod; empty if there are none.
 func Containers(pod *corev1.Pod) string {
 	hash, any := sha256.New(), false
 	for _, one := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
@@ -152,8 +147,7 @@ func bootID(node *corev1.Node) string {
 	return id[:min(len(id), maxBootID)]
 }
 
-// isStale reports whether a pod may look ready only because its status dates from before the
-// reboot.
+// isStale reports whether the status of a pod may date from before the reboot.
 func (p *planner) isStale(pod types.UID) bool {
 	boots := p.status.Boots
 	if boots == nil || p.isMarkedBack() || !p.ClockSkewed && !p.Now.Before(p.trustTime()) {

@@ -27,8 +27,7 @@ func Concerns(r *v1alpha1.DrainRecord, b *policyv1.PodDisruptionBudget) bool {
 	return Asks(r, b) || Locker(b) == r.Name
 }
 
-// Locker returns the node whose drain has locked a budget, expired or not. It is empty if no drain
-// has.
+// Locker returns the node whose drain has locked a budget, expired or not; empty if none has.
 func Locker(b *policyv1.PodDisruptionBudget) string {
 	hold, _ := budget.LockOf(b, time.Time{}, 0)
 	return locker(hold)

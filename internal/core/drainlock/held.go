@@ -6,8 +6,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// Held reports whether every budget that the record needs is locked and confirmed, or was until the
-// node came back.
+// Held reports whether all needed budgets are locked, or were until the node came back.
 func Held(r *v1alpha1.DrainRecord) bool { return Returned(r) || Holds(r, r.Spec.Budgets) }
 
 // Holds reports whether the promise is on the node, and all of these budgets are locked and

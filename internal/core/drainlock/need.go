@@ -63,8 +63,7 @@ func Needs(n Need) v1alpha1.DrainRecordSpec {
 	return spec
 }
 
-// fitting returns the pods in order. If there are too many, pods without budgets are left out;
-// nothing is done for them.
+// fitting returns the pods in order, without those without budgets if there are too many.
 func fitting(pods []v1alpha1.StayingPod) []v1alpha1.StayingPod {
 	if len(pods) > MaxPods {
 		pods = slices.DeleteFunc(pods, func(pod v1alpha1.StayingPod) bool { return len(pod.BudgetUIDs) == 0 })

@@ -17,34 +17,31 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/skew"
 )
 
-// Call is a call of the eviction API by another client. In its snapshot, the pod
-// is nil if there is none of that name, and the Evacuation if the pod has none.
+// Call is a call of the eviction API by another client. Pod and Evacuation are nil if they do not
+// exist.
 type Call struct {
 	Snapshot
 	// Only is which pod the call is about.
 	Only PodVersion
-	// Meant is the pod of that name that the caller has been waiting for until
-	// now; empty if it has not.
+	// Meant is the earlier pod of that name that the caller waits for; empty if there is none.
 	Meant types.UID
 	// Budgets are the PodDisruptionBudgets of the namespace that bear a lock.
 	Budgets []*policyv1.PodDisruptionBudget
 	// LongestLock limits the time of a lock of a budget; see budget.LockOf.
 	LongestLock time.Duration
-	// NodeGoes is true if the caller empties the node for its Machine, which goes for
-	// good: what the drain of the node has locked does not bar its own pods then.
+	// NodeGoes is true if the node goes with its Machine, so that its own drain's locks do not
+	// count.
 	NodeGoes bool
-	// Responding names the responder that moves the pod for an EvictionRequest. As names the
-	// responder that the caller claims to be; empty if it claims nothing.
+	// Responding is the active responder, As the responder that the caller claims to be; empty if
+	// none.
 	Responding Responding
 	As         string
 }
 
-// CallerPatience limits the time between two calls of the eviction API by name from one caller that
-// are about the same pod. Drainers call more often.
+// CallerPatience is the longest pause between calls of one caller about the same pod.
 const CallerPatience = 30 * time.Second
 
-// PodVersion is which of the pods that bear a name one after the other is meant,
-// and in which version; empty fields mean any.
+// PodVersion identifies one of the pods that share a name over time; empty fields match any.
 type PodVersion struct {
 	UID             types.UID
 	ResourceVersion string
@@ -60,28 +57,24 @@ func (v PodVersion) Of(pod *corev1.Pod) bool {
 type Verdict struct {
 	// Admitted is true if the call may reach the pod.
 	Admitted bool
-	// Gone is true if the pod that the caller has been waiting for is gone, and
-	// the one that bears its name now is none of the caller's business.
+	// Gone is true if the caller's pod is gone and another pod has its name.
 	Gone    bool
 	Message string
 	// Create is the Evacuation to be created; nil if there is one.
 	Create *v1alpha1.Evacuation
-	// Attempt is to be noted in the annotation v1alpha1.EvictionAttemptAnnotation
-	// of the Evacuation that there is; empty if the last note will do.
+	// Attempt is the new value of v1alpha1.EvictionAttemptAnnotation; empty if the last one
+	// suffices.
 	Attempt string
-	// Join is true if the finalizer v1alpha1.EvictionInstigator is to be added to
-	// it, after Attempt.
+	// Join is true if the finalizer v1alpha1.EvictionInstigator has to be added after Attempt.
 	Join bool
 }
 
-// Asks reports whether the caller's request is not known yet: nobody may be told
-// to wait for what could not be asked for.
+// Asks reports whether the caller's request has to be stored before it is answered.
 func (v Verdict) Asks() bool { return v.Create != nil || v.Join }
 
-// Admit decides about a call of the eviction API. While a budget of the pod is
-// locked, or a responder to an Eviction of the pod has its turn, the caller has to wait and
-// nobody is asked to move the pod. While an evacuator can still move it, the caller has to
-// wait, too, and the pod's evacuators are asked in the caller's name.
+// Admit decides about a call of the eviction API. The caller waits while a budget of the pod is
+// locked, while a responder moves the pod, or while an evacuator can, which is requested in its
+// name.
 func Admit(c Call) Verdict {
 	if leavesAnyway(c) {
 		return Verdict{Admitted: true}
@@ -136,8 +129,8 @@ func leavesAnyway(c Call) bool {
 		c.Pod.DeletionTimestamp != nil || podclass.Terminal(c.Pod)
 }
 
-// onlyForMaintenances is true if from this turn on nobody is left but our evacuators
-// of DaemonSet and static pods, which do nothing but for a maintenance.
+// onlyForMaintenances reports whether only our DaemonSet and static evacuators are left, which act
+// for maintenances.
 func onlyForMaintenances(e *v1alpha1.Evacuation, turn string) bool {
 	left, now := inTurn(e, turn)
 	return !slices.ContainsFunc(left[max(now, 0):], func(evacuator v1alpha1.Evacuator) bool {

@@ -25,8 +25,7 @@ const (
 	Budgeted Result = "budget"
 	// Throttled means that the API server has too much to do and did not look at the pod.
 	Throttled Result = "throttled"
-	// Postponed means that an admission webhook has the caller wait, as ours does
-	// while evacuators move the pod.
+	// Postponed means that an admission webhook makes the caller wait, like ours.
 	Postponed Result = "postponed"
 	// Contended means that the API server lost too many races; the answer may differ in a moment.
 	Contended Result = "contended"
@@ -60,14 +59,12 @@ const (
 	codeTimeout         = 504
 )
 
-// Barred returns the refusal of an eviction for which the API server is not asked,
-// because a budget of the pod is locked.
+// Barred returns the refusal of an eviction because a budget of the pod is locked.
 func Barred(b *policyv1.PodDisruptionBudget, hold budget.Hold) Outcome {
 	return Outcome{Result: Locked, Type: v1alpha1.BlockerPDBLocked, Budget: b.Name, Message: hold.Describe(b)}
 }
 
-// Classify reads the API server's answer to a request to evict. A status of
-// code 0 that is no success means that there was no answer at all.
+// Classify reads the API server's answer to an eviction. Code 0 without success is no answer.
 func Classify(answer metav1.Status) Outcome {
 	if answer.Status == metav1.StatusSuccess {
 		return Outcome{Result: Evicted}

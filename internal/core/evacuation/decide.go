@@ -55,8 +55,7 @@ func unresolved(e *v1alpha1.Evacuation) bool {
 	return len(e.Spec.Evacuators) == 0 && e.Status.ActiveEvacuatorClass == ""
 }
 
-// done cleans up. Finalizers that are not instigators' hold the object until
-// their owners drop them.
+// done cleans up. Foreign finalizers hold the object until their owners remove them.
 func done(s Snapshot, message string) Decision {
 	d := Decision{
 		State:          StateDone,
@@ -71,9 +70,8 @@ func done(s Snapshot, message string) Decision {
 	return d
 }
 
-// bound reports whether an evacuation has to come to its end though nobody asks
-// for it any more: its evacuator has forbidden to cancel it and has now done its
-// part, or is silent. Nothing else would ever end it.
+// bound reports whether an unwanted evacuation must end in an eviction: its evacuator forbade its
+// cancellation and has completed or is silent.
 func bound(s Snapshot) bool {
 	if !forbidden(s.Evacuation) {
 		return false
@@ -89,8 +87,8 @@ func forbidden(e *v1alpha1.Evacuation) bool {
 	return e.Status.EvacuationCancellationPolicy == v1alpha1.CancellationForbid && e.Status.ActiveEvacuatorClass != ""
 }
 
-// unwanted handles an evacuation that nobody requests any more. While its
-// evacuator forbids to cancel, the evacuator may go on; nobody else steps in.
+// unwanted handles an evacuation without a request. An evacuator that forbids its cancellation
+// continues.
 func unwanted(s Snapshot) Decision {
 	if forbidden(s.Evacuation) {
 		d := says(s, StateForbidden, fmt.Sprintf("This evacuation is no longer requested, but evacuator %s forbids its cancellation. It continues until the pod is gone.",
@@ -131,8 +129,7 @@ func evict(s Snapshot, why string) Decision {
 	return unevictable(s, fmt.Sprintf("%s pods are never evicted and %s. %s", kind, why, remedy(kind, s.Pod)))
 }
 
-// evictNow returns an event only if evacuators had their turns before: who has none
-// expects nothing else.
+// evictNow returns an event only if evacuators were active before.
 func evictNow(s Snapshot, message string) Decision {
 	d := Decision{State: StateEvicting, Message: message, Evict: true}
 	if s.Evacuation.Status.ActiveEvacuatorClass != "" {

@@ -14,12 +14,10 @@ import (
 type Snapshot struct {
 	Now         time.Time
 	ClockSkewed bool
-	// Fresh is for how much longer Ebbtide's own evacuators may be silent, because it has just
-	// begun to act and they were away with it; see Lenience.
+	// Fresh extends the deadline of our own evacuators after a start of Ebbtide; see Lenience.
 	Fresh      time.Duration
 	Evacuation *v1alpha1.Evacuation
-	// Pod is the pod that bears the name in podRef, whatever its UID; nil if it
-	// is known that there is none.
+	// Pod is the pod with the name in podRef and any UID; nil if there is none.
 	Pod        *corev1.Pod
 	Evacuators []v1alpha1.Evacuator
 	Problems   []podclass.Problem
@@ -57,19 +55,17 @@ const (
 type Decision struct {
 	State   State
 	Message string
-	// Evacuators are to be written into the spec before anything else; nil if
-	// they are there already or there are none.
+	// Evacuators are written into the spec before anything else; nil if there are no new ones.
 	Evacuators []v1alpha1.Evacuator
 	// Status is the whole status to be written; nil if it stays as it is.
 	Status         *v1alpha1.EvacuationStatus
 	DropFinalizers []string
-	// Delete is true if the object is to be deleted; in StateDone it is marked by
-	// Finished and then deleted together with others.
+	// Delete is true if the object is deleted; in StateDone after Finished and together with
+	// others.
 	Delete bool
 	// Evict is true if the pod is to be evicted, as soon as its budgets allow.
 	Evict        bool
 	RequeueAfter time.Duration
-	// Events become true with the writes: with the eviction if Evict is true, with
-	// Status if there is one, and else with the clean-up.
+	// Events become true with the eviction, otherwise with Status, otherwise with the clean-up.
 	Events []event.Event
 }

@@ -23,16 +23,15 @@ func Name(pod *corev1.Pod) string {
 	return NameFor(pod.UID, pod.Name)
 }
 
-// NameFor cuts a long pod name. An object name may not end with a dash or a dot,
-// so a cut that leaves one takes it away too.
+// NameFor returns the name of the Evacuation of a pod. It cuts long names, but not after a dash or
+// dot.
 func NameFor(uid types.UID, podName string) string {
 	podName = podName[:min(len(podName), maxPodNameInName)]
 	return string(uid) + "-" + strings.TrimRight(podName, "-.")
 }
 
-// New returns the Evacuation that requests the pod in the name of one
-// instigator, which is a finalizer. The object is complete also where no
-// admission webhook runs: evacuators are those that are registered for the pod.
+// New returns the Evacuation of a pod for one instigator. It is complete without the admission
+// webhook.
 func New(pod *corev1.Pod, instigator string, evacuators []v1alpha1.Evacuator) *v1alpha1.Evacuation {
 	deadline := int32(v1alpha1.DefaultProgressDeadlineSeconds)
 	e := &v1alpha1.Evacuation{
@@ -50,9 +49,7 @@ func New(pod *corev1.Pod, instigator string, evacuators []v1alpha1.Evacuator) *v
 	return e
 }
 
-// Complete gives an Evacuation what it has from its pod: the evacuators that are
-// registered for it, its labels, which win, and its node. No pod says that its
-// evacuation is over.
+// Complete sets what an Evacuation has from its pod: evacuators, labels, which win, and the node.
 func Complete(e *v1alpha1.Evacuation, pod *corev1.Pod, evacuators []v1alpha1.Evacuator) {
 	e.Spec.Evacuators = evacuators
 	for key, value := range pod.Labels {
@@ -62,8 +59,7 @@ func Complete(e *v1alpha1.Evacuation, pod *corev1.Pod, evacuators []v1alpha1.Eva
 	metav1.SetMetaDataAnnotation(&e.ObjectMeta, v1alpha1.NodeAnnotation, pod.Spec.NodeName)
 }
 
-// Finished returns the Evacuation as it is to be left when its pod is gone: without
-// the finalizers that are dropped, and with the label by which it is found again.
+// Finished returns the Evacuation of a pod that is gone, without these finalizers and with a label.
 func Finished(e *v1alpha1.Evacuation, drop []string) *v1alpha1.Evacuation {
 	finished := e.DeepCopy()
 	finished.Finalizers = slices.DeleteFunc(finished.Finalizers, func(finalizer string) bool { return slices.Contains(drop, finalizer) })

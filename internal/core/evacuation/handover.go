@@ -14,8 +14,7 @@ import (
 
 const maxCause = 1024
 
-// Cause is the Eviction of lifecycle.k8s.io, and its active responder, for which an Evacuation is
-// requested.
+// Cause identifies the Eviction and its active responder for which an Evacuation is requested.
 type Cause struct {
 	// Name and UID identify the Eviction, which is in the same namespace.
 	Name      string    `json:"name"`
@@ -50,9 +49,8 @@ func ForResponder(e *v1alpha1.Evacuation, cause Cause) *v1alpha1.Evacuation {
 	return requested
 }
 
-// handedOver reports whether a pod that could be evicted is left to the next responders, with the
-// message: the active one should replace it first, and cannot. Callers of the eviction API wait
-// for these, too; other instigators do not.
+// handedOver reports whether a pod is left to the next responders, because the active one should
+// have replaced it and cannot. Other instigators than callers of the eviction API do not wait.
 func handedOver(s Snapshot, why string) (message string, over bool) {
 	e := s.Evacuation
 	others := slices.ContainsFunc(Instigators(e), func(one string) bool {

@@ -14,8 +14,7 @@ import (
 )
 
 const (
-	// MessageInterval is the least time between two writes of a refusal of the same kind whose
-	// message changes.
+	// MessageInterval is the least time between writes of changed messages of the same refusal.
 	MessageInterval = 30 * time.Second
 	// CountInterval is the least time between two writes of a refusal if only its count changes.
 	CountInterval = 5 * time.Minute
@@ -24,8 +23,7 @@ const (
 	LongestPause = time.Minute
 )
 
-// maxMessage limits messages to the bytes that the API allows, less an ellipsis and the time of the
-// next attempt.
+// maxMessage limits messages, with room for an ellipsis and the next attempt.
 const maxMessage = 32_000
 
 // Refusal holds the answer to an eviction, and its count since the last write.
@@ -49,8 +47,7 @@ func Refuse(status v1alpha1.EvacuationStatus, refusal Refusal, now time.Time) v1
 	return told
 }
 
-// ReportEvery returns how often the status may tell of such a refusal, which depends on
-// what is new in it; 0 if that may not wait.
+// ReportEvery returns the interval of reports of such a refusal; 0 if it must not wait.
 func ReportEvery(status v1alpha1.EvacuationStatus, refusal Refusal) time.Duration {
 	told := Refuse(status, refusal, time.Time{})
 	switch {
@@ -74,8 +71,7 @@ func sameKind(a, b v1alpha1.EvacuationStatus) bool {
 		conditionA.Status == conditionB.Status && conditionA.Reason == conditionB.Reason
 }
 
-// words returns the refusal and when it is tried again. They name no moment, so that
-// they stay true without a write for every try.
+// words returns the refusal and when it is retried, without a time, so that it stays true.
 func (o Outcome) words() string {
 	message := Shorten(o.Message)
 	next := o.nextTry()

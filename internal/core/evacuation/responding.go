@@ -8,9 +8,8 @@ import (
 
 const maxSaid = 300
 
-// Responding is the responder of a pod that somebody has asked to move it, by an Eviction of
-// lifecycle.k8s.io, and whose turn it is. Its zero value is that there is none, or that it is
-// the turn of the default evictor.
+// Responding is the active responder to an Eviction of the pod; zero if there is none but the
+// default.
 type Responding struct {
 	Eviction, Responder string
 	Says                string
@@ -18,9 +17,8 @@ type Responding struct {
 	Unknown string
 }
 
-// responding returns what a caller is told who has to wait for a responder; empty if nobody has
-// to. A pod that names none cannot have one, whatever is known. The responder itself may
-// evict in its turn.
+// responding returns the message for a caller that has to wait for a responder; empty if it need
+// not. The responder itself may evict.
 func (c Call) responding() string {
 	r := c.Responding
 	switch {

@@ -17,8 +17,7 @@ import (
 // MaxClockSkew limits how far in the future an accepted report of progress may lie.
 const MaxClockSkew = time.Minute
 
-// takeTurn decides whose turn it is: the active evacuator's, the next one's, or
-// the eviction's.
+// takeTurn chooses between the active evacuator, the next one and the eviction.
 func takeTurn(s Snapshot) Decision {
 	status := &s.Evacuation.Status
 	if status.ActiveEvacuatorClass == "" {
@@ -44,8 +43,7 @@ func takeFirstTurn(s Snapshot) Decision {
 	return activate(s, next(s.Evacuation), "")
 }
 
-// tellProblems adds an event of the registrations that are left out. A decision
-// that writes nothing was told of before.
+// tellProblems adds an event about ignored registrations to a decision that writes.
 func tellProblems(s Snapshot, d Decision) Decision {
 	if len(s.Problems) == 0 || d.Status == nil && !d.Evict {
 		return d
@@ -59,8 +57,7 @@ func tellProblems(s Snapshot, d Decision) Decision {
 	return d
 }
 
-// next returns the evacuator after the active one, the first if the active one
-// is not listed, and "" after the last.
+// next returns the evacuator after the active one, the first without one, and "" after the last.
 func next(e *v1alpha1.Evacuation) string {
 	turns, active := inTurn(e, e.Status.ActiveEvacuatorClass)
 	if active+1 >= len(turns) {
@@ -69,8 +66,7 @@ func next(e *v1alpha1.Evacuation) string {
 	return turns[active+1].EvacuatorClass
 }
 
-// inTurn returns the evacuators in the order of their turns, and where one of
-// them stands; -1 if it is not listed.
+// inTurn returns the evacuators in order and the index of one of them; -1 if it is not listed.
 func inTurn(e *v1alpha1.Evacuation, class string) (turns []v1alpha1.Evacuator, at int) {
 	turns = slices.SortedFunc(slices.Values(e.Spec.Evacuators), func(a, b v1alpha1.Evacuator) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.EvacuatorClass, b.EvacuatorClass))
@@ -84,8 +80,7 @@ func believable(s Snapshot) bool {
 	return progress != nil && (s.ClockSkewed || !progress.After(s.Now.Add(MaxClockSkew)))
 }
 
-// turnOver reports whether the active evacuator's turn is over, and why. The
-// progress timestamp was set when it became active, so it is the later of both.
+// turnOver reports whether and why the turn of the active evacuator is over.
 func turnOver(s Snapshot) (why string, over bool) {
 	status := &s.Evacuation.Status
 	if status.ActiveEvacuatorCompleted {
@@ -140,8 +135,7 @@ func activate(s Snapshot, class, why string) Decision {
 	}
 }
 
-// restart sets the clock of the active evacuator to now, because what the
-// object says of its progress cannot be believed.
+// restart sets the progress time to now, because the recorded one lies in the future or is missing.
 func restart(s Snapshot) Decision {
 	class := s.Evacuation.Status.ActiveEvacuatorClass
 	message := fmt.Sprintf("Evacuator %s has no progress timestamp; its time begins now.", class)
@@ -166,8 +160,7 @@ func begin(s Snapshot, class, message string) *v1alpha1.EvacuationStatus {
 	return status
 }
 
-// keep leaves the turn with the active evacuator. One that comes back while the
-// eviction is being refused puts the eviction off.
+// keep leaves the turn with the active evacuator, which may return while the eviction is refused.
 func keep(s Snapshot) Decision {
 	class := s.Evacuation.Status.ActiveEvacuatorClass
 	d := Decision{

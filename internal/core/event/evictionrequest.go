@@ -17,16 +17,16 @@ var (
 	EvictionControllerAside  = normal(v1alpha1.EventEvictionControllerAside, "Lead").onLease
 )
 
-// EvictionRequestUnanswered warns that a pod is evacuated without its evictionResponders,
-// because its EvictionRequest is unanswered.
+// EvictionRequestUnanswered warns that a pod is evacuated because its EvictionRequest was not
+// answered.
 func EvictionRequestUnanswered(pod *corev1.Pod) Event {
 	return warning(v1alpha1.EventEvictionRequestUnanswered, "Drain").onPod(pod, fmt.Sprintf(
 		"No controller responds to EvictionRequests in this cluster; %s is evacuated without its evictionResponders (%s). Run Ebbtide with --eviction-requests=controller.",
 		excerpt.Of(pod.Name, maxNamed), Responders(pod)))
 }
 
-// EvictionRequestNameTaken warns that a pod is evacuated without its evictionResponders,
-// because another EvictionRequest has the name of ours.
+// EvictionRequestNameTaken warns that a foreign EvictionRequest has our name, so the pod is
+// evacuated.
 func EvictionRequestNameTaken(pod *corev1.Pod, name string) Event {
 	return warning(v1alpha1.EventEvictionRequestNameTaken, "Drain").onPod(pod, fmt.Sprintf(
 		"EvictionRequest %s is not Ebbtide's, or is being deleted; pod %s is evacuated without its evictionResponders (%s). To have these: %s",

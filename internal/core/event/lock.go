@@ -20,8 +20,8 @@ var (
 	LockEnded        = normal(v1alpha1.EventLockEnded, "Unlock").onBudget
 )
 
-// PodDeletedPastBudget warns, on the pod and on the maintenance, that a pod was
-// deleted although its budget did not allow it. It is for the audit.
+// PodDeletedPastBudget warns on the pod and the maintenance that a pod was deleted despite its
+// budget.
 func PodDeletedPastBudget(r *v1alpha1.DrainRecord, pod *corev1.Pod, message string) []Event {
 	deleted := warning(v1alpha1.EventPodDeletedPastBudget, "Delete")
 	return []Event{deleted.on(exact("v1", "Pod", pod), message), deleted.on(maintenanceOf(r), message)}

@@ -36,8 +36,7 @@ func MaintenanceDrained(m *v1alpha1.NodeMaintenance, nodes int) Event {
 		fmt.Sprintf("Every node is drained, nodes: %d.", nodes))
 }
 
-// CompletedByItself reports that stage Complete was set because the node has come back, and
-// what it shows.
+// CompletedByItself reports that a maintenance was completed automatically, and why.
 func CompletedByItself(m *v1alpha1.NodeMaintenance, why string) Event {
 	return normal(v1alpha1.EventCompletedByItself, "Complete").onMaintenance(m,
 		"Stage Complete was set, as completeWhen asks: "+why)
@@ -49,8 +48,8 @@ func NoNodes(m *v1alpha1.NodeMaintenance) Event {
 		"spec.nodeSelector matches no node, so there is nothing to drain.")
 }
 
-// FastForwarded reports that a drain plan is not kept on a node because an older
-// maintenance is further there (KEP-4212).
+// FastForwarded reports that an older maintenance has brought a node ahead of a drain plan
+// (KEP-4212).
 func FastForwarded(m *v1alpha1.NodeMaintenance, node, older string) Event {
 	return warning(v1alpha1.EventFastForwarded, "Drain").onMaintenance(m,
 		fmt.Sprintf("On node %s the drain plan is fast-forwarded, because the drain of older %s has come further there and does not go back.", node, older))
@@ -83,38 +82,33 @@ func NodeRestored(node *corev1.Node, unschedulable bool) Event {
 	return normal(v1alpha1.EventNodeRestored, "Uncordon").onNode(node, message)
 }
 
-// NodeUncordoned reports that a completed maintenance made a node schedulable
-// which it had not cordoned.
+// NodeUncordoned reports that a completed maintenance uncordoned a node that it had not cordoned.
 func NodeUncordoned(node *corev1.Node, maintenance string) Event {
 	return normal(v1alpha1.EventNodeUncordoned, "Uncordon").onNode(node,
 		fmt.Sprintf("Made schedulable, as the completed %s asks.", maintenance))
 }
 
-// LedgerUnreadable warns that it is no longer known whether a node was
-// schedulable before its maintenance.
+// LedgerUnreadable warns that the state of a node before its maintenance is unknown.
 func LedgerUnreadable(node *corev1.Node, fault error) Event {
 	return warning(v1alpha1.EventLedgerUnreadable, "Cordon").onNode(node,
 		fmt.Sprintf("Annotation %s cannot be read (%v), so the node will stay cordoned after the maintenance. %s",
 			v1alpha1.CordonAnnotation, fault, command.Of("To uncordon it then: kubectl uncordon %s", node.Name)))
 }
 
-// NodeLeftCordoned warns that a node stays cordoned because what it was before
-// the maintenance is unknown.
+// NodeLeftCordoned warns that a node stays cordoned because its earlier state is unknown.
 func NodeLeftCordoned(node *corev1.Node) Event {
 	return warning(v1alpha1.EventNodeLeftCordoned, "Uncordon").onNode(node,
 		command.Of("Left cordoned because its state before the maintenance is unknown. To uncordon it: kubectl uncordon %s", node.Name))
 }
 
-// ScaleDownAllowed reports that another client has changed what keeps an autoscaler from a node, which
-// is their wish from then on.
+// ScaleDownAllowed reports that another client has changed a protection from autoscalers.
 func ScaleDownAllowed(node *corev1.Node, key string) Event {
 	return warning(v1alpha1.EventScaleDownAllowed, "Protect").onNode(node,
 		command.Of("Annotation %s was changed or removed, so the node may be removed when it is empty. The annotation stays as it is, also after the maintenance. To keep the node: kubectl annotate node %s %s=true --overwrite",
 			key, node.Name, key))
 }
 
-// ForeignUncordon warns, on the node, that another client uncordoned a node that
-// is under maintenance.
+// ForeignUncordon warns on the node that another client uncordoned it during a maintenance.
 func ForeignUncordon(node *corev1.Node, maintenances []string) Event {
 	return warning(v1alpha1.EventForeignUncordon, "Cordon").onNode(node,
 		fmt.Sprintf("The node was uncordoned during its maintenance and is cordoned again for %s.", strings.Join(maintenances, ", ")))
@@ -126,8 +120,7 @@ func ForeignUncordonOf(m *v1alpha1.NodeMaintenance, node string) Event {
 		fmt.Sprintf("Node %s was uncordoned during its maintenance and is cordoned again.", node))
 }
 
-// CancellationForbidden warns that evacuations go on although no maintenance
-// requests them any more, because their evacuators forbid to cancel them.
+// CancellationForbidden warns that evacuators forbid the cancellation of unwanted evacuations.
 func CancellationForbidden(node *corev1.Node, evacuations []string) Event {
 	return warning(v1alpha1.EventCancellationForbidden, "Withdraw").onNode(node,
 		fmt.Sprintf("These evacuations are not withdrawn, because their evacuators forbid it: %s.", phrase.Some(evacuations, maxNames)))
@@ -149,16 +142,14 @@ type ShortToleration struct {
 	Maintenance string
 }
 
-// TolerationTooShort warns that a pod that asks to stay leaves, because it would be
-// deleted while its node is away.
+// TolerationTooShort warns that a pod cannot stay because it does not tolerate the downtime.
 func TolerationTooShort(pod *corev1.Pod, short ShortToleration) Event {
 	return warning(v1alpha1.EventTolerationTooShort, "Drain").onPod(pod, fmt.Sprintf(
 		"The pod does not stay on node %s: the node is away for %s in %s, and the pod tolerates taint %s with effect NoExecute for %s only. Give it a toleration with tolerationSeconds %d or more, or without.",
 		pod.Spec.NodeName, short.Needed, short.Maintenance, short.Taint, short.Endured, int64(short.Needed.Seconds())))
 }
 
-// TooManyBudgets warns that a pod that asks to stay leaves, because its budgets are
-// too many to be locked.
+// TooManyBudgets warns that a pod cannot stay because it has too many budgets to lock.
 func TooManyBudgets(pod *corev1.Pod, why string) Event {
 	return warning(v1alpha1.EventTooManyBudgets, "Drain").onPod(pod, fmt.Sprintf("The pod does not stay on node %s: %s", pod.Spec.NodeName, why))
 }
@@ -171,38 +162,33 @@ type LatePod struct {
 	GracePeriodSeconds int64
 }
 
-// DeletedPastDeadline warns, on the pod, that it was deleted past its budgets because of a
-// deadline. It is for the audit.
+// DeletedPastDeadline warns on the pod that a deadline deleted it past its budgets.
 func DeletedPastDeadline(pod *corev1.Pod, late LatePod) Event {
 	return warning(v1alpha1.EventPastDeadline, "Delete").onPod(pod, fmt.Sprintf(
 		"Deleted past its disruption budgets with a grace period of %d s: NodeMaintenance %s wants node %s to be empty by %s.",
 		late.GracePeriodSeconds, late.Maintenance, pod.Spec.NodeName, late.Deadline.UTC().Format(time.RFC3339)))
 }
 
-// PodsDeletedPastDeadline warns, on the node, which of its pods were deleted past their
-// budgets because of a deadline. It is for the audit.
+// PodsDeletedPastDeadline warns on the node which pods a deadline deleted past their budgets.
 func PodsDeletedPastDeadline(node *corev1.Node, maintenance string, pods []string) Event {
 	return warning(v1alpha1.EventPastDeadline, "Delete").onNode(node,
 		fmt.Sprintf("Deleted past their disruption budgets for the deadline of NodeMaintenance %s: %s.", maintenance, phrase.Some(pods, maxNames)))
 }
 
-// DeadlineUnconfirmed warns that nothing is deleted for the deadline of a maintenance,
-// because it is unknown whether it is still what it was.
+// DeadlineUnconfirmed warns that a deadline deletes nothing because it could not be read again.
 func DeadlineUnconfirmed(m *v1alpha1.NodeMaintenance, err error) Event {
 	return warning(v1alpha1.EventPastDeadline, "Confirm").onMaintenance(m,
 		fmt.Sprintf("Nothing is deleted for the deadline, because the API server does not say whether it still holds; it is asked again within a minute: %v", err))
 }
 
-// DecisionFailed warns that Ebbtide cannot decide about a maintenance, nor about those
-// that share nodes with it, because of a defect of its own.
+// DecisionFailed warns of a defect of Ebbtide that prevents decisions about a maintenance.
 func DecisionFailed(m *v1alpha1.NodeMaintenance, cause string) Event {
 	return warning(v1alpha1.EventDecisionFailed, "Decide").onMaintenance(m,
 		fmt.Sprintf("Nothing is done for this maintenance and those that share nodes with it, because of a defect of Ebbtide; "+
 			"please report it with the manager's log: %s", cause))
 }
 
-// MaintenanceRefused warns that the API server refuses a write to the maintenance
-// itself, so that its status may be old and, if it is a record, its nodes wait.
+// MaintenanceRefused warns that the maintenance itself cannot be written, so its status may be old.
 func MaintenanceRefused(m *v1alpha1.NodeMaintenance, refusal error) Event {
 	return warning(v1alpha1.EventWriteRefused, "Record").onMaintenance(m,
 		fmt.Sprintf("This maintenance could not be written and is tried again within a minute; until then its status is old: %v", refusal))

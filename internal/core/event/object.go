@@ -57,8 +57,7 @@ func (t template) onLease(namespace, name, message string) Event {
 	return t.on(corev1.ObjectReference{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: namespace, Name: name}, message)
 }
 
-// onDrain returns the same event on the maintenance of a record and on its node. A record does
-// not know the UID of its node; kubectl describe finds events of nodes by their name as well.
+// onDrain returns the event on the maintenance of a record and on its node, without the node's UID.
 func (t template) onDrain(r *v1alpha1.DrainRecord, message string) []Event {
 	node := corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: r.Name, UID: types.UID(r.Name)}
 	return []Event{t.on(maintenanceOf(r), message), t.on(node, message)}

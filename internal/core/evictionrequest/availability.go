@@ -8,16 +8,15 @@ import (
 
 const longestAnswer = 10 * time.Minute
 
-// Availability reports whether pods can be evicted by EvictionRequests. Its zero value means that
-// the API is not served.
+// Availability reports whether EvictionRequests can be used. The zero value means not served.
 type Availability struct {
-	// Unknown is the reason why this is unknown; empty if it is known. Pods with evictionResponders
-	// wait meanwhile.
+	// Unknown says why this is unknown; empty if it is known. Pods with evictionResponders then
+	// wait.
 	Unknown string
 	// Served is true if existing requests can be read, Able if new ones are created.
 	Served, Able bool
-	// Acting is true while Ebbtide is their controller. Answered is the time of the last answer
-	// to one of Ebbtide's requests.
+	// Acting is true while Ebbtide is their controller, Answered the time of its last answer to our
+	// requests.
 	Acting   bool
 	Answered time.Time
 	// Since is the time at which this manager first read the requests.
@@ -44,8 +43,7 @@ func (m Mechanism) Kind() string {
 	return "Evacuation"
 }
 
-// Mechanism chooses the mechanism for a pod that is Requestable. A pod never has both objects.
-// One that was started stays, unless its request is unanswered.
+// Mechanism chooses how a Requestable pod is moved. A started one stays unless it is unanswered.
 func (a Availability) Mechanism(state RequestState, unanswered bool) Mechanism {
 	switch {
 	case a.Unknown != "":

@@ -63,7 +63,7 @@ type Snapshot struct {
 	Evictions []*lifecyclev1alpha1.Eviction
 	// Strangers are Evictions of other pods that use up names of these.
 	Strangers []*lifecyclev1alpha1.Eviction
-	// Acting is the time since Ebbtide became the controller. Before that, its own responders were
+	// Acting is the time since Ebbtide became the controller, before which its responders were
 	// silent.
 	Acting time.Duration
 	// Ended holds the time since targets are known to be gone or to have ended.
@@ -214,16 +214,14 @@ func (d *Decision) again(after time.Duration) {
 // over reports whether the target is gone or has ended.
 func (s subject) over() bool { return s.pod == nil || podclass.Terminal(s.pod) }
 
-// wanted reports whether a request is left. One that is being deleted does not count, even while
-// it has a finalizer.
+// wanted reports whether a request is left that is not being deleted.
 func (s subject) wanted() bool { return slices.ContainsFunc(s.requests, asks) }
 
 func asks(request *lifecyclev1alpha1.EvictionRequest) bool {
 	return request.DeletionTimestamp == nil && request.Spec.Intent == lifecyclev1alpha1.EvictionRequestIntentEviction
 }
 
-// newIntent reports whether a request has no Eviction yet: the first of a target, or a later one
-// after a failure. A failed Eviction is not repeated for the same request.
+// newIntent reports whether a request has no Eviction yet. A failed one is not repeated.
 func (s subject) newIntent() bool {
 	if len(s.evictions) == 0 {
 		return s.wanted()

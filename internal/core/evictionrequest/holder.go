@@ -9,8 +9,7 @@ import (
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 )
 
-// tolerance extends how long a silent responder blocks others after its deadline: the controller
-// may activate the next one meanwhile.
+// tolerance extends the deadline of a silent responder, as the controller may be slow.
 const tolerance = time.Minute
 
 // Holder is the responder for which all other drainers of a pod wait.
@@ -19,9 +18,8 @@ type Holder struct {
 	Message             string
 }
 
-// HolderOf returns the active responder of a pod in any Eviction that is not over; its zero value if
-// there is none, or if it is the default evictor or not named by the pod. One that has been silent for
-// too long does not count even if no controller ends it, unless now is zero.
+// HolderOf returns the active responder of a pod in an open Eviction; zero without one that the pod
+// names, or if it has been silent for too long at now.
 func HolderOf(pod *corev1.Pod, evictions []*lifecyclev1alpha1.Eviction, now time.Time) Holder {
 	var holder *lifecyclev1alpha1.Eviction
 	for _, e := range evictions {

@@ -15,12 +15,11 @@ const (
 	lastNumber = 999_999
 )
 
-// Stem returns the part of a pod's name that is in the names of its Evictions. Pods with the same Stem
-// are decided about together. For all but very long names it is the name.
+// Stem returns the part of a pod's name in the names of its Evictions. Pods that share it are
+// decided together.
 func Stem(pod string) string { return pod[:min(len(pod), maxStem)] }
 
-// nextName returns the name of the next Eviction of a pod, "pod-<n>-<pod>", where n is one more than
-// the highest of its stem.
+// nextName returns the name of the next Eviction of a pod, "pod-<n>-<pod>".
 func nextName(pod string, evictions []*lifecyclev1alpha1.Eviction) string {
 	highest, taken := 0, map[string]bool{}
 	for _, e := range evictions {

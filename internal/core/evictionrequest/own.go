@@ -16,8 +16,7 @@ import (
 const (
 	// AnswerDeadline is the time after which an unanswered request of ours is withdrawn.
 	AnswerDeadline = 30 * time.Second
-	// KeptFor is the time for which a request of ours that is no longer needed is kept, so that its responders
-	// see the withdrawal.
+	// KeptFor is the time for which our withdrawn requests are kept for their responders.
 	KeptFor = time.Minute
 )
 
@@ -35,8 +34,7 @@ const (
 	Taken RequestState = "Taken"
 )
 
-// NameFor returns the name of the request for a pod, which all NodeMaintenances share. A recreated
-// pod has another one.
+// NameFor returns the name of the request for a pod, which all NodeMaintenances share.
 func NameFor(pod types.UID) string { return "node-maintenance-" + string(pod) }
 
 // Own reports whether a request is one of NodeMaintenances.
@@ -63,8 +61,7 @@ func New(pod *corev1.Pod) *lifecyclev1alpha1.EvictionRequest {
 	}
 }
 
-// WithdrawnAt returns a request of ours as withdrawn, with the time and reason. Now is the API
-// server's time.
+// WithdrawnAt returns our request as withdrawn at the API server's time.
 func WithdrawnAt(request *lifecyclev1alpha1.EvictionRequest, now time.Time, unanswered bool) *lifecyclev1alpha1.EvictionRequest {
 	withdrawn := request.DeepCopy()
 	withdrawn.Spec.Intent = lifecyclev1alpha1.EvictionRequestIntentWithdrawn
@@ -76,8 +73,8 @@ func WithdrawnAt(request *lifecyclev1alpha1.EvictionRequest, now time.Time, unan
 	return withdrawn
 }
 
-// RequestStateOf returns the state of the object with the name of a pod's request; nil if there
-// is none.
+// RequestStateOf returns the state of the object with the name of our request; nil if there is
+// none.
 func RequestStateOf(request *lifecyclev1alpha1.EvictionRequest, pod *corev1.Pod) RequestState {
 	if request == nil {
 		return Unasked
@@ -94,8 +91,7 @@ func RequestStateOf(request *lifecyclev1alpha1.EvictionRequest, pod *corev1.Pod)
 	return Withdrawn
 }
 
-// Located returns a request of ours with the node of its pod, by which a later manager finds it; nil
-// if the node is correct, or the request withdrawn. Other clients may have changed it.
+// Located returns our request with the node of its pod; nil if that is correct or it is withdrawn.
 func Located(request *lifecyclev1alpha1.EvictionRequest, pod *corev1.Pod) *lifecyclev1alpha1.EvictionRequest {
 	node := pod.Spec.NodeName
 	if RequestStateOf(request, pod) != Asked || node == "" || request.Annotations[v1alpha1.NodeAnnotation] == node {
@@ -136,9 +132,8 @@ type Cleanup struct {
 	RequeueAfter time.Duration
 }
 
-// DecideCleanup decides whether one of Ebbtide's requests is deleted, at the API server's time. Gone is
-// for how long its pod is known to be gone; nil if it exists. A request for an existing pod is left to
-// NodeMaintenances, even if it has failed, unless it failed because an earlier one was withdrawn.
+// DecideCleanup decides whether our request is deleted. Gone is the time since its pod is gone; nil
+// if it exists. NodeMaintenances decide about requests for existing pods.
 func DecideCleanup(request *lifecyclev1alpha1.EvictionRequest, now time.Time, gone *time.Duration) Cleanup {
 	if request.DeletionTimestamp != nil {
 		return Cleanup{}

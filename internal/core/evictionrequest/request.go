@@ -11,8 +11,7 @@ import (
 
 const groupMember = "Target pod references a SchedulingGroup. Eviction is currently not supported."
 
-// fault returns why requests for the target are invalid; empty if they are not. A missing pod is no
-// fault once there was an Eviction of it.
+// fault returns why requests for the target are invalid; empty if they are not.
 func (s subject) fault() string {
 	switch {
 	case len(s.evictions) == 0 && s.namesake == nil:
@@ -34,8 +33,7 @@ func settled(request *lifecyclev1alpha1.EvictionRequest) bool {
 	return invalid || meta.IsStatusConditionTrue(request.Status.Conditions, conditionEvicted)
 }
 
-// conditionsOf returns the conditions of an Eviction for its requests. If there is none, one is
-// being created, or all requests were withdrawn before.
+// conditionsOf returns the conditions of an Eviction for its requests.
 func (s subject) conditionsOf(
 	relevant *lifecyclev1alpha1.Eviction, after map[*lifecyclev1alpha1.Eviction]lifecyclev1alpha1.EvictionStatus,
 ) []metav1.Condition {

@@ -9,9 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// requesters returns the requesters in the status of an Eviction: existing ones before deleted ones,
-// active ones before withdrawn ones, the oldest first, up to the limit of the API. Earlier ones
-// stay as long as there is room.
+// requesters returns the requesters of an Eviction: existing before deleted, active before
+// withdrawn, oldest first, up to the limit of the API.
 func requesters(before []lifecyclev1alpha1.Requester, requests []*lifecyclev1alpha1.EvictionRequest) []lifecyclev1alpha1.Requester {
 	var all []lifecyclev1alpha1.Requester
 	named := map[string]bool{}
@@ -64,8 +63,7 @@ func (s subject) creation(others []*lifecyclev1alpha1.Eviction) *lifecyclev1alph
 	return e
 }
 
-// whole returns the Eviction with the labels and owners that it lacks; nil if it lacks none. None is
-// ever removed: that is left to the garbage collector.
+// whole returns the Eviction with missing labels and owners; nil if it lacks none.
 func (s subject) whole(e *lifecyclev1alpha1.Eviction, status lifecyclev1alpha1.EvictionStatus) *lifecyclev1alpha1.Eviction {
 	labels := participants(status)
 	owners := s.owners(e.OwnerReferences)
@@ -101,8 +99,7 @@ func participants(status lifecyclev1alpha1.EvictionStatus) map[string]string {
 	return labels
 }
 
-// owners returns the existing owners and the requests that are missing, as far as there is room.
-// The Eviction is deleted with the last of them.
+// owners returns the existing owners and the missing requests, up to the limit.
 func (s subject) owners(before []metav1.OwnerReference) []metav1.OwnerReference {
 	owners := slices.Clone(before)
 	for _, request := range byRelevance(s.requests) {

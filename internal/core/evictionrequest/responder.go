@@ -14,8 +14,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// Sort sorts responders as the API server does: the highest priority first, then by the labels of
-// the domain from the top one on, then by the rest of the name.
+// Sort sorts responders as the API server does: by priority, then by domain labels, then by name.
 func Sort(responders []lifecyclev1alpha1.TargetResponder) {
 	slices.SortStableFunc(responders, func(a, b lifecyclev1alpha1.TargetResponder) int {
 		if (a.Priority == nil) != (b.Priority == nil) {

@@ -35,9 +35,7 @@ const (
 	ModeMember Mode = "member"
 )
 
-// ParseMode parses a Mode.
-//
-// Errors: the text is not a Mode.
+// ParseMode parses a Mode. It fails on any other text.
 func ParseMode(text string) (Mode, error) {
 	switch mode := Mode(text); mode {
 	case ModeAuto, ModeOff, ModeController, ModeMember:
@@ -100,9 +98,8 @@ func Role(s Situation) (State, string) {
 
 const override = "If it does not, run Ebbtide with --eviction-requests=controller."
 
-// Foreign returns the field manager of another controller that has made this Eviction and
-// written its targetResponders within the last hour; empty if there is none. A responder, which can
-// write the status of an Eviction but creates none, cannot make Ebbtide step aside.
+// Foreign returns the field manager of another controller that created this Eviction and wrote its
+// targetResponders within the last hour. Responders cannot create Evictions, so they do not count.
 func Foreign(e *lifecyclev1alpha1.Eviction, now time.Time) string {
 	made := map[string]bool{}
 	for i := range e.ManagedFields {

@@ -58,8 +58,7 @@ func Relevant(evictions []*lifecyclev1alpha1.Eviction) (relevant *lifecyclev1alp
 	return relevant, relevant != nil && rank(relevant) < 2
 }
 
-// next returns the status of an Eviction that is not over, and when to decide again; 0 is never.
-// First is true of the relevant one.
+// next returns the status of an open Eviction and the delay to its next decision; 0 is never.
 func (s subject) next(e *lifecyclev1alpha1.Eviction, first bool) (lifecyclev1alpha1.EvictionStatus, time.Duration) {
 	status := *e.Status.DeepCopy()
 	status.ObservedGeneration = new(e.Generation)
@@ -118,8 +117,8 @@ func (s subject) progress(status *lifecyclev1alpha1.EvictionStatus, fresh bool) 
 	return 0
 }
 
-// patience returns for how long the active responder may still be silent: until its deadline, and
-// for one heartbeat after Ebbtide has become the controller.
+// patience returns how long the active responder may still be silent, at least one heartbeat of
+// ours.
 func (s subject) patience(active *lifecyclev1alpha1.ResponderStatus) time.Duration {
 	return max(deadline(active).Sub(s.Now), HeartbeatEvery-s.Acting)
 }
@@ -177,8 +176,7 @@ func set(conditions *[]metav1.Condition, now time.Time, c metav1.Condition) {
 	meta.SetStatusCondition(conditions, c)
 }
 
-// changed reports whether the controller's part of a status differs. The order of requesters does
-// not matter.
+// changed reports whether the controller's part of a status differs.
 func changed(before, after *lifecyclev1alpha1.EvictionStatus) bool {
 	a, b := *before, *after
 	a.Requesters, b.Requesters = nil, nil

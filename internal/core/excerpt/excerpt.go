@@ -6,8 +6,7 @@ import "strings"
 
 const more = "…"
 
-// Of returns at most so many bytes of a text, with an ellipsis if it is cut. No character is cut in
-// two.
+// Of returns at most so many bytes of a text, cut between characters with an ellipsis.
 func Of(text string, bytes int) string {
 	if len(text) <= bytes {
 		return text

@@ -11,8 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
-// Notes returns what people should know of a node before and while it is drained, a line each:
-// who else drains it, with what helps, and who thinks of it.
+// Notes returns one line for each other drainer of the node, with advice, and each candidate.
 func Notes(node *corev1.Node) []string {
 	var notes []string
 	for _, d := range Of(node) {
@@ -24,9 +23,7 @@ func Notes(node *corev1.Node) []string {
 	return notes
 }
 
-// OfPod returns what people should know of a pod that asks Karpenter to leave its node alone; empty
-// if it does not. A maintenance is requested by an administrator, so that it does not count
-// there.
+// OfPod returns a note about a pod that asks Karpenter for protection, which a maintenance ignores.
 func OfPod(pod *corev1.Pod, now time.Time) string {
 	value := pod.Annotations[v1alpha1.KarpenterDoNotDisruptAnnotation]
 	if !asksKarpenter(value, pod.Status.StartTime, now) {
@@ -35,8 +32,7 @@ func OfPod(pod *corev1.Pod, now time.Time) string {
 	return fmt.Sprintf("it asks Karpenter to leave its node alone (%s: %s), but leaves", v1alpha1.KarpenterDoNotDisruptAnnotation, excerpt.Line(value, maxReason))
 }
 
-// asksKarpenter reports whether Karpenter minds a value: true, or for how long after its start
-// the pod is not to be disrupted.
+// asksKarpenter reports whether Karpenter honours a value: true, or a duration after the start.
 func asksKarpenter(value string, started *metav1.Time, now time.Time) bool {
 	if value == "true" {
 		return true

@@ -57,8 +57,7 @@ func Removing(node *corev1.Node) bool {
 	return slices.ContainsFunc(Of(node), func(d Drain) bool { return d.Removes })
 }
 
-// Candidate reports whether the cluster-autoscaler thinks of removing the node. Nothing
-// follows from that yet.
+// Candidate reports whether the cluster-autoscaler considers removing the node.
 func Candidate(node *corev1.Node) bool {
 	_, tainted := taint(node, v1alpha1.DeletionCandidateTaint)
 	return tainted
@@ -107,8 +106,7 @@ func ofCondition(node *corev1.Node) (Drain, bool) {
 	return d, true
 }
 
-// Announced returns the condition by which another client than Ebbtide says that the node is being
-// drained; nil if nobody does.
+// Announced returns the condition in which another client announces its drain; nil without one.
 func Announced(node *corev1.Node) *corev1.NodeCondition {
 	for i := range node.Status.Conditions {
 		c := &node.Status.Conditions[i]
@@ -144,8 +142,8 @@ func (d Drain) Sentence(node *corev1.Node) string {
 	return text + " (" + d.Sign + ")."
 }
 
-// Blocker says, as one blocker, who else empties a node; false if nobody does. Kept is true
-// if the node stays cordoned for that, although no maintenance holds it any more.
+// Blocker returns a blocker for foreign drains; false without one. Kept adds that the node stays
+// cordoned.
 func Blocker(node *corev1.Node, kept bool) (v1alpha1.Blocker, bool) {
 	drains := Of(node)
 	if len(drains) == 0 {

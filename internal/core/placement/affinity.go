@@ -4,8 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// antiTerms returns the terms by which a pod keeps others away, and which keep it away
-// from them. Where it is not known which namespaces they mean, they mean all.
+// antiTerms returns the anti-affinity of a pod and that of others against it. Unknown namespaces
+// match all.
 func (e *Estimate) antiTerms(pod *corev1.Pod) (all []*term) {
 	if pod.Spec.Affinity == nil || pod.Spec.Affinity.PodAntiAffinity == nil {
 		return nil
@@ -22,8 +22,7 @@ func (e *Estimate) antiTerms(pod *corev1.Pod) (all []*term) {
 	return all
 }
 
-// affinityTerms returns those that a pod has about where others are. A pod that counts for
-// one of them is selected by all. Unknown is why it is unknown what they select.
+// affinityTerms returns the affinity of a pod. Unknown says why its namespaces are unknown.
 func (e *Estimate) affinityTerms(pod *corev1.Pod) (all []*term, unknown string) {
 	if pod.Spec.Affinity == nil || pod.Spec.Affinity.PodAffinity == nil {
 		return nil, ""
@@ -71,8 +70,8 @@ func (e *Estimate) agrees(c *class, n *node) obstacle {
 	return fit
 }
 
-// lacks returns a term of the affinity that finds no pod near a node. The first of a
-// series of pods that request each other may go wherever there are such domains.
+// lacks returns an affinity term without a pod near the node. The first of a series may go
+// anywhere.
 func (c *class) lacks(n *node) *term {
 	var missing *term
 	found := false

@@ -9,8 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// openClaim is a claim that waits for its first pod: a volume that is there is bound to
-// it, or one is made that the node of the pod reaches.
+// openClaim is a claim without a volume, which its first pod binds or provisions.
 type openClaim struct {
 	name     string // empty for one that each pod has anew
 	shown    string
@@ -114,8 +113,7 @@ func (e *Estimate) opens(c *openClaim, n *node) obstacle {
 	return fit
 }
 
-// offer returns the volume that would be bound to a claim by a pod on a node. The scheduler
-// goes by the labels for zones only when a volume is bound.
+// offer returns the volume that a pod on the node would bind to a claim.
 func (e *Estimate) offer(c *openClaim, n *node) *corev1.PersistentVolume {
 	for _, v := range c.choice {
 		if !e.taken[v.Name] && e.reachOf(v, false).includes(n) {

@@ -29,8 +29,7 @@ type class struct {
 	failedAt int
 }
 
-// local reports whether nothing but room on a node and its cordon can change whether
-// these pods fit on it.
+// local reports whether only room and cordons change whether these pods fit on a node.
 func (c *class) local() bool {
 	return len(c.affinity) == 0 && len(c.anti) == 0 && len(c.spread) == 0 && len(c.kin.refusedBy) == 0 && len(c.claims) == 0
 }

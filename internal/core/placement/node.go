@@ -88,8 +88,7 @@ func (n *node) rooms(c *class) obstacle {
 	return fit
 }
 
-// taken reports whether a port of the node is in use; an address that means all of them
-// meets every other.
+// taken reports whether a port of the node is in use, on its address or on all.
 func (n *node) taken(p port) bool {
 	if len(n.ports) == 0 {
 		return false

@@ -35,15 +35,13 @@ type World struct {
 	Unread     Unread
 }
 
-// Unread says of each kind, if its objects could not be read, why. It is empty for
-// what was.
+// Unread says for each kind why its objects could not be read; empty if they were.
 type Unread struct{ Claims, Volumes, Classes, Namespaces string }
 
 // unknownPrefix begins the reasons of pods of which it is not known whether they fit.
 const unknownPrefix = "unknown: "
 
-// IsUnknown reports whether what Place says is not that a pod fits nowhere, but that
-// nothing is known of it.
+// IsUnknown reports whether Place could not tell if a pod fits.
 func IsUnknown(why string) bool { return strings.HasPrefix(why, unknownPrefix) }
 
 // Estimate is a hypothetical cluster. It is not safe for concurrent use.
@@ -119,8 +117,7 @@ func (e *Estimate) settle(pod *corev1.Pod, n *node) {
 	e.pods[identity(pod)] = append(e.pods[identity(pod)], r)
 }
 
-// Place puts a copy of a pod on the node that the scheduler would take, whatever node
-// the pod is on, and remembers it; without one it says in one line why none fits.
+// Place puts a copy of a pod on the node that the scheduler would choose, or says why none fits.
 func (e *Estimate) Place(pod *corev1.Pod) (name string, why string) {
 	c := e.classOf(pod)
 	if c.problem != "" {
@@ -149,8 +146,7 @@ func (e *Estimate) age(c *class) int {
 	return e.changes
 }
 
-// Remove forgets a pod: the one that was there from the beginning, or else the last
-// copy that was placed.
+// Remove forgets the original of a pod, or the last placed copy.
 func (e *Estimate) Remove(pod *corev1.Pod) {
 	id := identity(pod)
 	all := e.pods[id]

@@ -60,8 +60,7 @@ func (e *Estimate) add(r *resident, by int32) {
 	}
 }
 
-// requestOf returns what a pod asks for, by resource, and what of CPU and memory it counts
-// for when nodes are compared.
+// requestOf returns the requests of a pod, and its CPU and memory for scoring.
 func (e *Estimate) requestOf(pod *corev1.Pod, options helper.PodResourcesOptions) (all []amount, cpu, memory int64) {
 	cpu, memory = usualMilliCPU, usualMemory
 	for name, quantity := range helper.PodRequests(pod, options) {
@@ -115,8 +114,7 @@ func portsOf(pod *corev1.Pod) (all []port) {
 	return all
 }
 
-// claimsOf returns the claims that a pod names; those that are made for it alone have other
-// names for each of its copies.
+// claimsOf returns the named claims of a pod. Ephemeral ones differ in each copy.
 func claimsOf(pod *corev1.Pod) (all []string) {
 	for i := range pod.Spec.Volumes {
 		if claim := pod.Spec.Volumes[i].PersistentVolumeClaim; claim != nil {

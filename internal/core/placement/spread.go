@@ -123,8 +123,7 @@ func (e *Estimate) refresh(c *class) {
 	}
 }
 
-// allows returns what keeps a pod away from the domain of a node. A node that does not count
-// itself may still be in a domain that does.
+// allows returns what keeps a pod away from the domain of a node.
 func (s *spread) allows(n *node) obstacle {
 	t := &s.term.matched
 	domain := s.domains[n.at]

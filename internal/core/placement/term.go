@@ -125,8 +125,7 @@ func (e *Estimate) termOf(name string, build func() *term) *term {
 	return t
 }
 
-// eachCandidate visits all pods that a matcher may select, and by a label that it asks
-// for not many others.
+// eachCandidate visits a superset of the pods that a matcher selects, found by label.
 func (e *Estimate) eachCandidate(m *matcher, visit func(*kin)) {
 	key, values, found := anchor(m.selector)
 	if m.everywhere || !found {
@@ -166,8 +165,7 @@ func selectorOf(from *metav1.LabelSelector) labels.Selector {
 	return selector
 }
 
-// namespaced returns the namespaces that a term of a pod means, and false if that is
-// not known.
+// namespaced returns the namespaces of a term; false if they are unknown.
 func (e *Estimate) namespaced(pod *corev1.Pod, t *corev1.PodAffinityTerm) (m matcher, known bool) {
 	m.selector = selectorOf(t.LabelSelector)
 	if len(t.Namespaces) == 0 && t.NamespaceSelector == nil {

@@ -39,8 +39,7 @@ const (
 	refused
 )
 
-// obstacle keeps a pod away from a node. It names the resource of tooLittle, the port of portTaken,
-// and otherwise a text.
+// obstacle keeps a pod away from a node, with a resource, a port or a text as its detail.
 type obstacle struct {
 	kind   kind
 	detail int32

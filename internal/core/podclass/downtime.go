@@ -22,8 +22,7 @@ func Endurance(pod *corev1.Pod) (least time.Duration, taint string) {
 	return unreachable, corev1.TaintNodeUnreachable
 }
 
-// executeAfter returns when the taint manager deletes a pod with a taint of this key without a
-// value. As there, the first toleration that matches counts.
+// executeAfter returns when the taint manager deletes a pod for a taint. The first match counts.
 func executeAfter(pod *corev1.Pod, key string) time.Duration {
 	t := Toleration(pod.Spec.Tolerations, &corev1.Taint{Key: key, Effect: corev1.TaintEffectNoExecute})
 	if t == nil {

@@ -9,8 +9,8 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// DrainLabel returns the behavior in the drain label of a pod, by default Drain. Values are compared
-// without case; unknown values are reported.
+// DrainLabel returns the behavior in the drain label, by default Drain. It ignores case and reports
+// unknown values.
 func DrainLabel(pod *corev1.Pod) (v1alpha1.DrainBehavior, []Problem) {
 	value, set := pod.Labels[v1alpha1.DrainLabel]
 	if !set {
@@ -28,8 +28,7 @@ func DrainLabel(pod *corev1.Pod) (v1alpha1.DrainBehavior, []Problem) {
 	}}
 }
 
-// OnUpgrade returns true if the label of a pod asks to leave it on a node that comes back. Values
-// are compared without case; values other than "stay" are reported.
+// OnUpgrade reports whether the pod asks to stay during reboots. It reports unknown values.
 func OnUpgrade(pod *corev1.Pod) (stay bool, problems []Problem) {
 	value, set := pod.Labels[v1alpha1.OnUpgradeLabel]
 	switch {

@@ -71,8 +71,7 @@ func Ready(pod *corev1.Pod) bool {
 	})
 }
 
-// Unscheduled returns the condition in which the scheduler reports why a pod has no node; nil if
-// there is none. It must not be changed.
+// Unscheduled returns the condition that the scheduler found no node; nil if there is none.
 func Unscheduled(pod *corev1.Pod) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
@@ -87,8 +86,7 @@ func Owner(pod *corev1.Pod) *metav1.OwnerReference {
 	return metav1.GetControllerOfNoCopy(pod)
 }
 
-// Temporary returns the kind of a volume whose data goes with its pod, "emptyDir" or "ephemeral";
-// empty for all others and for one in memory.
+// Temporary returns "emptyDir" or "ephemeral" if the volume is deleted with its pod, otherwise "".
 func Temporary(v *corev1.Volume) string {
 	switch {
 	case v.EmptyDir != nil && v.EmptyDir.Medium != corev1.StorageMediumMemory:

@@ -6,8 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Toleration returns the first of these tolerations that tolerates a taint; nil if none does. It
-// follows corev1.Toleration.ToleratesTaint, which needs a logger.
+// Toleration returns the first toleration of a taint, like ToleratesTaint, which needs a logger.
 func Toleration(tolerations []corev1.Toleration, taint *corev1.Taint) *corev1.Toleration {
 	for i := range tolerations {
 		t := &tolerations[i]
@@ -43,8 +42,7 @@ func compares(t *corev1.Toleration, taint *corev1.Taint) bool {
 	return t.Operator == corev1.TolerationOpLt && value < bound || t.Operator == corev1.TolerationOpGt && value > bound
 }
 
-// Tolerates returns true if a pod tolerates a taint of this key without a value
-// and with the effect NoSchedule.
+// Tolerates reports whether a pod tolerates this key with effect NoSchedule and no value.
 func Tolerates(pod *corev1.Pod, key string) bool {
 	return Toleration(pod.Spec.Tolerations, &corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule}) != nil
 }

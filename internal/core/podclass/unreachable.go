@@ -12,8 +12,7 @@ import (
 const (
 	// UnreachableGraceSeconds is the grace period of evictions from such a node.
 	UnreachableGraceSeconds int64 = 1
-	// unreachablePatience is the time after its deletionTimestamp for which a pod of such a node is
-	// awaited.
+	// unreachablePatience limits the wait for a pod after its deletionTimestamp.
 	unreachablePatience = time.Second + time.Millisecond
 )
 
@@ -41,8 +40,7 @@ func NodeCondition(node *corev1.Node, kind corev1.NodeConditionType) *corev1.Nod
 	return &node.Status.Conditions[at]
 }
 
-// GivenUpTime returns when a Machine no longer waits for a pod because its node cannot confirm that
-// the pod has stopped; zero is never. The deletionTimestamp is the end of the grace period.
+// GivenUpTime returns when a pod on an unreachable node is no longer awaited; zero is never.
 func GivenUpTime(pod *corev1.Pod, node *corev1.Node) time.Time {
 	if pod.DeletionTimestamp == nil || !Unreachable(node) {
 		return time.Time{}

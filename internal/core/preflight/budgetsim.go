@@ -24,11 +24,9 @@ const (
 type simulatedBudget struct {
 	// budget is a copy whose status changes, given the one that was read.
 	budget, given *policyv1.PodDisruptionBudget
-	// ready and unready are pods that wait for it, the first to go first. It has one answer
-	// for those that are ready and one for the others.
+	// ready and unready are waiting pods in order, which a budget treats differently.
 	ready, unready []*pod
-	// asked counts those that have been asked to leave, let those that a disruption was
-	// allowed for.
+	// asked counts evictions, let those allowed as disruptions.
 	asked, let int
 	// unclear is true if it is unknown whether a replacement of one of its pods fits anywhere.
 	unclear bool
@@ -75,9 +73,8 @@ func (l *simulatedBudgets) of(object *corev1.Pod) []*simulatedBudget {
 	return budgets
 }
 
-// count counts pods that are healthy, and pods at all, more or fewer than before. How
-// many are expected is known only of budgets that count pods; others count the replicas
-// that their controllers want, and these do not change.
+// count changes the healthy and total pods. The expected number changes only if it counts pods, not
+// replicas.
 func (b *simulatedBudget) count(healthy, pods int32) {
 	status := &b.budget.Status
 	status.CurrentHealthy += healthy
@@ -95,8 +92,7 @@ type verdict int
 
 const (
 	refused verdict = iota
-	// free is a pod that goes whatever the budget allows, lucky one that goes because of
-	// what it allows at this moment, and let one that a disruption is allowed for.
+	// free needs no disruption, lucky depends on the present state, let uses an allowed disruption.
 	free
 	lucky
 	let

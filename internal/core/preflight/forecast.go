@@ -15,8 +15,7 @@ const (
 // Forecast describes a drain of nodes before it happens.
 type Forecast struct {
 	metav1.TypeMeta `json:",inline"`
-	// Maintenance is the name of the NodeMaintenance that was asked about; empty if it
-	// has none yet.
+	// Maintenance is the name of the NodeMaintenance; empty if it has none yet.
 	Maintenance string      `json:"maintenance,omitempty"`
 	Time        metav1.Time `json:"time"`
 	Verdict     string      `json:"verdict"`
@@ -29,11 +28,9 @@ type Forecast struct {
 	Total     Count `json:"total"`
 	// Nodes lists the drained nodes by name.
 	Nodes []NodeForecast `json:"nodes"`
-	// Outages are the applications that the drain takes down, those of most pods first, at
-	// most 100.
+	// Outages lists up to 100 applications that go down, most pods first.
 	Outages []Outage `json:"outages,omitempty"`
-	// Budgets are the PodDisruptionBudgets that slow the drain or hold it up, those that
-	// hold it up first.
+	// Budgets lists the budgets that slow or block the drain, blocking ones first.
 	Budgets []BudgetForecast `json:"budgets,omitempty"`
 	// Meetings are other NodeMaintenances of the nodes, by name.
 	Meetings []Meeting `json:"meetings,omitempty"`
@@ -51,11 +48,9 @@ const (
 	OutcomeLeaves Outcome = "Leaves"
 	// OutcomeBlocked means that it does not leave as long as nobody does anything about it.
 	OutcomeBlocked Outcome = "Blocked"
-	// OutcomeMayBeBlocked means that it is one of several pods of which some do not leave,
-	// and that it depends on chance which.
+	// OutcomeMayBeBlocked means that some of several pods do not leave, by chance.
 	OutcomeMayBeBlocked Outcome = "MayBeBlocked"
-	// OutcomeCompletes means that it is left to complete by itself and that the drain waits
-	// for it, however long that takes.
+	// OutcomeCompletes means that the drain waits for the pod to complete.
 	OutcomeCompletes Outcome = "Completes"
 	// OutcomeWaits means that its turn does not come as long as others do not leave.
 	OutcomeWaits Outcome = "Waits"
@@ -71,8 +66,8 @@ type Action string
 const (
 	// ActionEvict evicts it.
 	ActionEvict Action = "Evict"
-	// ActionSurge evicts it after its Deployment has a replacement for it. If that fits nowhere,
-	// the pod is Blocked by ReplacementUnschedulable, as it is in status.
+	// ActionSurge evicts it after it is replaced. Without room it is Blocked by
+	// ReplacementUnschedulable.
 	ActionSurge Action = "Surge"
 	// ActionEvacuator has an evacuator or a responder of another client move it.
 	ActionEvacuator Action = "Evacuator"
@@ -123,8 +118,7 @@ type NodeForecast struct {
 	// Message is the drainMessage that the status of the NodeMaintenance has in the end.
 	Message       string `json:"message,omitempty"`
 	Unschedulable bool   `json:"unschedulable,omitempty"`
-	// LimitedBy and FastForwardedBy name other NodeMaintenances that hold pods of the node
-	// back, or have them leave earlier, at the beginning; empty if none does.
+	// LimitedBy and FastForwardedBy name NodeMaintenances that delay or advance pods of the node.
 	LimitedBy       string `json:"limitedBy,omitempty"`
 	FastForwardedBy string `json:"fastForwardedBy,omitempty"`
 	// Notes say who else drains the node, or thinks of it, a line each.
@@ -147,12 +141,10 @@ type PodForecast struct {
 	// Action is its treatment, and Why gives the reason in one line.
 	Action Action `json:"action"`
 	Why    string `json:"why,omitempty"`
-	// Outcome is its expected end. Blocker holds it up; nil if nothing does, or only its place in
-	// the order.
+	// Outcome is its expected end; Blocker is nil if only its place in the order holds it up.
 	Outcome Outcome           `json:"outcome"`
 	Blocker *v1alpha1.Blocker `json:"blocker,omitempty"`
-	// Budgets are the names of the PodDisruptionBudgets that protect it. The eviction API
-	// evicts no pod under two.
+	// Budgets names its PodDisruptionBudgets. A pod with two is never evicted.
 	Budgets []string `json:"budgets,omitempty"`
 	// DataLost lists lost data, such as the name of an emptyDir volume, one per line.
 	DataLost []string `json:"dataLost,omitempty"`
@@ -162,8 +154,7 @@ type PodForecast struct {
 	Replacement *Replacement `json:"replacement,omitempty"`
 }
 
-// Owner is the controller of a pod, for people: of a pod of a ReplicaSet that belongs to
-// a Deployment, the Deployment.
+// Owner is the controller of a pod, or the Deployment above its ReplicaSet.
 type Owner struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
@@ -184,8 +175,7 @@ type BudgetForecast struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Allowed   int32  `json:"allowed"`
-	// PodCount counts its pods that leave the nodes by eviction, HeldCount those of them that are
-	// expected not to.
+	// PodCount counts its pods that leave by eviction, HeldCount those expected not to.
 	PodCount  int          `json:"podCount"`
 	HeldCount int          `json:"heldCount"`
 	Effect    BudgetEffect `json:"effect"`

@@ -14,8 +14,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// forecaster summarizes the simulated runs. The first is the expected one; the others
-// show what else may happen.
+// forecaster summarizes simulated runs. The first is expected, others show alternatives.
 type forecaster struct {
 	*Snapshot
 	owners *owners
@@ -78,12 +77,10 @@ func (t *forecaster) fateIn(n int, v *maintenance.PodVerdict) fate {
 	}
 }
 
-// contended returns true of a pod that has left because of what its budget allowed,
-// while others of the budget have not.
+// contended reports whether a pod left by a disruption that others of its budget lacked.
 func (p *pod) contended() bool { return p.chance && len(p.budgets) == 1 && p.budgets[0].waiting() > 0 }
 
-// blockerOf returns what the status would say of a pod that a budget holds up; nil if it holds
-// none of these nodes.
+// blockerOf returns the blocker of a pod that a budget holds up; nil without one on these nodes.
 func (t *forecaster) blockerOf(n int, b *simulatedBudget) *v1alpha1.Blocker {
 	for _, line := range [][]*pod{b.ready, b.unready} {
 		for _, p := range line {
@@ -153,8 +150,7 @@ func (t *forecaster) node(place int) NodeForecast {
 	return f
 }
 
-// comparePods orders pods as they leave, those that never do after them, and those that
-// stay last.
+// comparePods orders pods as they leave, then those that never do, then those that stay.
 func comparePods(a, b PodForecast) int {
 	return cmp.Or(
 		cmp.Compare(ones(a.Outcome == OutcomeStays), ones(b.Outcome == OutcomeStays)),
@@ -171,8 +167,7 @@ func place(p PodForecast) int {
 	return p.Wave
 }
 
-// heldIn reports whether a pod that is waited for does not leave in a run, and is not one
-// that completes by itself.
+// heldIn reports whether an awaited pod neither leaves nor completes in a run.
 func (t *forecaster) heldIn(n int, v *maintenance.PodVerdict) bool {
 	left := t.leftIn(n)[keyOf(v)]
 	return v.Counted && left != nil && !(left.Blocker != nil && left.Blocker.Type == v1alpha1.BlockerWaitingForCompletion)

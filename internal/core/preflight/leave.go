@@ -19,8 +19,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// evacuate has evacuators take their turns with a pod, and then evicts it, as the
-// evacuation controller decides.
+// evacuate lets evacuators act and then evicts the pod, as the controller does.
 func (r *run) evacuate(p *pod) {
 	if p.state == ending {
 		return
@@ -66,8 +65,8 @@ func turnOver(e *v1alpha1.Evacuation) *v1alpha1.Evacuation {
 	return &over
 }
 
-// takeTurn has an evacuator move a pod, and returns true if that is the end of it. What
-// evacuators of others do is not known, so the pod is thought to be evicted after them.
+// takeTurn simulates an evacuator and reports whether the pod left. Pods of foreign ones are
+// evicted.
 func (r *run) takeTurn(p *pod, class string) bool {
 	switch class {
 	case v1alpha1.DeploymentEvacuatorClass:
@@ -91,8 +90,7 @@ func (r *run) takeTurn(p *pod, class string) bool {
 	}
 }
 
-// evict asks the eviction API for a pod. One that waits for a budget is requested again
-// when that opens.
+// evict calls the eviction API. A waiting pod is retried when its budget opens.
 func (r *run) evict(p *pod) {
 	for _, b := range p.budgets {
 		b.asked++
@@ -171,8 +169,7 @@ func (r *run) leave(p *pod) {
 	}
 }
 
-// end has a pod that terminates be gone, unless nobody confirms that, or a finalizer
-// keeps it.
+// end removes a terminating pod unless its node is silent or a finalizer keeps it.
 func (r *run) end(p *pod) {
 	r.touch(p)
 	if r.neverEnds(p.object) {
@@ -199,8 +196,7 @@ func (r *run) terminating(object *corev1.Pod) *corev1.Pod {
 	return &shown
 }
 
-// neverEnds reports whether a pod that terminates stays, for all that is known. Of those
-// that do not terminate yet that is asked once for each node.
+// neverEnds reports whether a terminating pod stays, judged once for each node.
 func (r *run) neverEnds(object *corev1.Pod) bool {
 	switch {
 	case keptByFinalizer(object):
@@ -225,8 +221,7 @@ func (r *run) stuck(object *corev1.Pod) bool {
 	return stuck
 }
 
-// keptByFinalizer is true of a pod with a finalizer of which it is unknown when it goes.
-// The Job controller takes its own away when it has seen the pod end.
+// keptByFinalizer reports whether a foreign finalizer keeps a pod. That of Jobs goes automatically.
 func keptByFinalizer(object *corev1.Pod) bool {
 	return slices.ContainsFunc(object.Finalizers, func(finalizer string) bool { return finalizer != batchv1.JobTrackingFinalizer })
 }

@@ -12,20 +12,17 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// Loss describes permanent losses of a drain as far as the pods themselves show them: without their
-// claims, and without the rules by which some of them stay.
+// Loss describes permanent losses that the pods alone show, without claims and rules.
 type Loss struct {
-	// Data are the pods with volumes that go with them, such as "shop/web-0 (emptyDir
-	// volume cache)", Unreplaced those that nobody makes again, and Failed those whose Job has
-	// failed for good then, with the reason; each by name.
+	// Data names pods with temporary volumes, Unreplaced pods without a controller, and Failed
+	// those whose Job fails, with the reason; each by name.
 	Data, Unreplaced, Failed []string
 }
 
 // Any is true if something is lost.
 func (l Loss) Any() bool { return len(l.Data)+len(l.Unreplaced)+len(l.Failed) > 0 }
 
-// LossOf returns the loss of a drain of these pods. Pods of DaemonSets and static ones are left
-// out, as kubectl drain leaves them out, and so are those that are done or labelled to stay.
+// LossOf returns the loss of a drain. Like kubectl drain, it ignores DaemonSet and static pods.
 func LossOf(pods []*corev1.Pod, jobs []*batchv1.Job) (loss Loss) {
 	known := newOwners(Owners{Jobs: jobs})
 	for _, pod := range pods {

@@ -11,12 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// severalRuns is up to how many pods a drain is thought through in several orders. Who of
-// many finds the last room, or the last disruption that a budget allows, is up to chance.
+// severalRuns is the number of pods up to which several orders are simulated.
 const severalRuns = 2000
 
-// Of forecasts what would happen. It is total: what is wrong with the maintenance is the
-// verdict.
+// Of forecasts a drain. An invalid maintenance yields a verdict as well.
 func Of(s Snapshot) Forecast {
 	given := newOwners(s.Owners)
 	runs := []*run{simulate(&s, given, asAsked)}
@@ -46,9 +44,7 @@ func smallFirst(a, b *corev1.Pod) int { return sizeOf(a).Cmp(*sizeOf(b)) }
 // maxLosers is of how many budgets the pods are thought to come too late.
 const maxLosers = 16
 
-// losers are orders in which the pods of one budget come last, so that others take the
-// room that there is; none where there is room for all. Whoever waits for a replacement
-// of its budget may wait for one that finds no room.
+// losers returns orders in which the pods of one budget come last and may find no room.
 func losers(runs []*run, most int) (orders []order) {
 	if !slices.ContainsFunc(runs, func(r *run) bool { return len(r.unplaced) > 0 }) {
 		return nil

@@ -12,8 +12,7 @@ import (
 
 const maxOutages = 100
 
-// Outage is an application of several pods that the drain takes down: no
-// PodDisruptionBudget protects them, all leave at once, and none is ready elsewhere.
+// Outage is an unprotected application whose ready pods all leave at once.
 type Outage struct {
 	Namespace string `json:"namespace"`
 	Owner     Owner  `json:"owner"`
@@ -50,8 +49,8 @@ func (t *forecaster) outages(nodes []NodeForecast) []Outage {
 	return told[:min(len(told), maxOutages)]
 }
 
-// unprotected returns true of a pod that leaves at once, and that somebody makes again
-// only afterwards. The pod of a Job is no replica.
+// unprotected reports whether a pod leaves at once and is replaced afterwards. Job pods do not
+// count.
 func (p *PodForecast) unprotected() bool {
 	return p.Action == ActionEvict && p.Outcome == OutcomeLeaves && len(p.Budgets) == 0 &&
 		p.Type == v1alpha1.PodTypeDefault && p.Owner != nil && p.Owner.Kind != "Job"

@@ -58,8 +58,7 @@ func newOwners(given Owners) *owners {
 	return o
 }
 
-// deploymentOf returns the Deployment that a pod belongs to by its ReplicaSet; nil if it
-// belongs to none.
+// deploymentOf returns the Deployment of a pod's ReplicaSet; nil without one.
 func (o *owners) deploymentOf(object *corev1.Pod) *appsv1.Deployment {
 	owner := podclass.Owner(object)
 	if owner == nil || owner.Kind != "ReplicaSet" {
@@ -95,8 +94,7 @@ func (o *owners) claimsOf(d *appsv1.Deployment) []*corev1.PersistentVolumeClaim 
 	return claims
 }
 
-// jobEnds returns why a Job makes no other pod in place of one that is evicted; empty if
-// it does, for all that is known.
+// jobEnds returns why a Job does not replace an evicted pod; empty if it does.
 func (o *owners) jobEnds(uid types.UID) string {
 	job := o.jobs[uid]
 	switch {

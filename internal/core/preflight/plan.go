@@ -8,8 +8,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
-// Plan says, by node, what a maintenance in Idle would do, as its nodeStatuses are to
-// tell it. There is nothing for a maintenance that is not understood.
+// Plan returns the effect of a maintenance in Idle by node; none if it is invalid.
 func Plan(s Snapshot) map[string]v1alpha1.NodeMaintenanceNodeStatus {
 	owners := newOwners(s.Owners)
 	t := forecaster{Snapshot: &s, owners: owners, runs: []*run{simulate(&s, owners, asAsked)}}
@@ -29,8 +28,7 @@ func Plan(s Snapshot) map[string]v1alpha1.NodeMaintenanceNodeStatus {
 	return planned
 }
 
-// withoutTimes leaves out since when something blocks: it does not yet, and a time would
-// be another one in each forecast.
+// withoutTimes removes start times, as nothing blocks yet.
 func withoutTimes(blockers []v1alpha1.Blocker) []v1alpha1.Blocker {
 	for i := range blockers {
 		blockers[i].SinceTime = nil

@@ -54,8 +54,7 @@ func (o *owners) volumeLost(namespace string, volume *corev1.Volume) string {
 	return ""
 }
 
-// sizeOf returns how much CPU and memory the containers of a pod ask for, as one number:
-// what only matters for the order in which pods are tried.
+// sizeOf returns the CPU and memory requests of a pod as one number, to order pods.
 func sizeOf(object *corev1.Pod) *resource.Quantity {
 	sum := &resource.Quantity{}
 	for i := range object.Spec.Containers {

@@ -28,8 +28,7 @@ type replacement struct {
 	of *pod
 	// template is the pod that is made; nil until it is placed.
 	template *corev1.Pod
-	// made is true if its owner has made it, node is where it is; empty if it fits nowhere,
-	// and why says why, or why it is not made.
+	// made is true once it is created, node is its node; empty with the reason in why.
 	made      bool
 	node, why string
 	// jobFails is true if it is not made because its Job has failed for good.
@@ -41,8 +40,7 @@ type replacement struct {
 	set     *statefulSet
 }
 
-// replace returns what the owner of a pod makes in its place; nil if that is nothing, and
-// then it is unknown of anything that it would make.
+// replace returns the pod that its owner creates instead; nil without one.
 func (r *run) replace(p *pod) *replacement {
 	owner := podclass.Owner(p.object)
 	if owner == nil {
@@ -63,8 +61,7 @@ func (r *run) replace(p *pod) *replacement {
 	return next
 }
 
-// serves reports whether a node is Ready, so that pods that are not ready have reasons
-// of their own.
+// serves reports whether a node is Ready, so that pods are unready for other reasons.
 func (r *run) serves(name string) bool {
 	return podclass.NodeReady(r.node(name))
 }
@@ -78,8 +75,7 @@ func templateOf(object *corev1.Pod) *corev1.Pod {
 	return made
 }
 
-// succeed has the owner of a pod that leaves make another one. A StatefulSet does that
-// when the pod is gone, as both have one name.
+// succeed creates the replacement. A StatefulSet does so after the pod is gone.
 func (r *run) succeed(p *pod) {
 	next := r.replace(p)
 	if next == nil {
@@ -136,8 +132,7 @@ func (r *run) fits(next *replacement) bool {
 	return true
 }
 
-// placeAgain tries those again that have fitted nowhere: something may have gone that
-// they cannot be next to. Of those that are alike for all that owners say one is asked for all.
+// placeAgain retries replacements without a node. Equal pods are tried once.
 func (r *run) placeAgain() {
 	if !r.moved {
 		return
@@ -167,8 +162,7 @@ func (r *run) placeAgain() {
 	r.open()
 }
 
-// placeUnscheduled has those pods be placed first that wait for the scheduler. Those that
-// it has called unschedulable wait on.
+// placeUnscheduled first places pods that wait for the scheduler.
 func (r *run) placeUnscheduled() {
 	waiting := slices.SortedFunc(slices.Values(r.Unscheduled), byName)
 	for _, object := range waiting {

@@ -14,17 +14,14 @@ import (
 )
 
 const (
-	// hypothetical is the name of a maintenance that has none yet. It is no name of an
-	// object, so nobody has it.
+	// hypothetical is a valid name of no object.
 	hypothetical = "(this one)"
-	// maxWaves is in how many waves pods are thought to leave. A plan has at most 64
-	// entries, and rules may give each of them a few orders.
+	// maxWaves limits the simulated waves: 64 entries of a plan, with a few orders each.
 	maxWaves = 1000
 	maxWakes = 8
 )
 
-// run is one way in which a drain may go. Several pods that could leave do so in its
-// order.
+// run is one simulated drain. Pods leave in its order.
 type run struct {
 	*Snapshot
 	// world holds the simulated cluster. Its objects are copies where they have changed.
@@ -61,8 +58,7 @@ type order func(a, b *corev1.Pod) int
 type state int
 
 const (
-	// held is a pod that has been asked and does not leave. A pod that nobody has asked yet
-	// is in no state.
+	// held is requested and does not leave.
 	held state = iota + 1
 	// ending is one that terminates and never ends.
 	ending
@@ -120,8 +116,7 @@ func newRun(s *Snapshot, o *owners, by order) *run {
 	return r
 }
 
-// copyPods has the pods of each node be a list of its own. The pods of no node are
-// nobody's, and would make a node that is gone.
+// copyPods copies the list of each node and drops pods without a node.
 func (r *run) copyPods() {
 	r.world.Pods = make(map[string][]maintenance.Pod, len(r.Snapshot.World.Pods))
 	for node, pods := range r.Snapshot.World.Pods {
@@ -176,8 +171,7 @@ func simulate(s *Snapshot, o *owners, by order) *run {
 	return r
 }
 
-// step decides once, does what was decided, and lets all leave who can. It returns when
-// time alone would change the decision.
+// step decides and acts once. It returns the delay until time changes the decision.
 func (r *run) step() time.Duration {
 	r.moved = false
 	decision := maintenance.Decide(r.world)
@@ -208,8 +202,7 @@ func (r *run) deletes() bool {
 	})
 }
 
-// conclude has the Evacuations of those that are left say who refuses them, as the
-// evacuation controller would, and reads what the status would say of them.
+// conclude writes refusals into the Evacuations of pods that are left, and reads the verdicts.
 func (r *run) conclude() {
 	for _, p := range r.pods {
 		if p.state == held && p.refusal.Type != "" {

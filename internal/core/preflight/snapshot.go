@@ -16,8 +16,7 @@ type Snapshot struct {
 	// that they select, and at least the Pods of these nodes. A cluster without Ebbtide has no
 	// Maintenances.
 	World maintenance.Snapshot
-	// Maintenance is the one that is asked about. It is taken to be in stage Drain,
-	// whatever its stage is; one of World with its name makes room for it.
+	// Maintenance is forecast as if in stage Drain. It replaces one of that name in World.
 	Maintenance *v1alpha1.NodeMaintenance
 	// Unscheduled are the pods of the cluster that are on no node yet, in any order.
 	Unscheduled []*corev1.Pod
@@ -25,8 +24,8 @@ type Snapshot struct {
 	Owners Owners
 	// Surge says which Deployments surge; empty is surge.Annotated.
 	Surge surge.Mode
-	// Place makes a Placer of the cluster as it is, a new one each time. If it is nil, every
-	// pod is thought to find a node, and the forecast says that nobody has looked.
+	// Place returns a new Placer of the cluster. If it is nil, every pod finds a node, which is
+	// reported.
 	Place func() Placer
 	// Ignores lists the limits of the Placer, one per line.
 	Ignores []string
@@ -34,10 +33,8 @@ type Snapshot struct {
 	Unread []Unread
 }
 
-// Owners are the objects that make pods, and what these are made of, of all namespaces,
-// in any order. Deployments and ReplicaSets tell who surges, StatefulSets and Jobs when they make
-// other pods, and Claims and Volumes who cannot surge and what data stays behind. The specs
-// are read, and how often Jobs have failed.
+// Owners lists the objects of all namespaces that create pods, or that decide about surges and lost
+// data, in any order.
 type Owners struct {
 	Deployments  []*appsv1.Deployment
 	ReplicaSets  []*appsv1.ReplicaSet
@@ -59,11 +56,9 @@ type Unread struct {
 	Consequence string `json:"consequence,omitempty"`
 }
 
-// Placer estimates where the scheduler would put pods. It knows the pods and nodes of a
-// cluster and learns of every change.
+// Placer estimates the scheduler's choices and learns of every change.
 type Placer interface {
-	// Place puts a copy of a pod on the node that the scheduler would take, and
-	// remembers it there; without one it says why none fits, in one line.
+	// Place puts a copy of a pod on a node, or says why none fits.
 	Place(pod *corev1.Pod) (node, why string)
 	// Remove forgets a pod, by its UID, or by the pod that Place was given.
 	Remove(pod *corev1.Pod)

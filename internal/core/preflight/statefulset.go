@@ -16,8 +16,7 @@ import (
 type statefulSet struct {
 	// parallel is true if it makes each pod whatever the others do.
 	parallel bool
-	// missing lists pods to be created, the lowest ordinal first; unready the ordinals of existing
-	// pods that do not serve, with their names.
+	// missing lists pods to create by ordinal, unready existing pods that do not serve.
 	missing []missingPod
 	unready map[int]string
 }
@@ -39,8 +38,7 @@ func ordinal(object *corev1.Pod) int {
 	return number
 }
 
-// miss notes that a StatefulSet has a pod less, or one that terminates forever, and has
-// it make those that it can.
+// miss records a pod that a StatefulSet lacks, and creates what it can.
 func (r *run) miss(p *pod, next *replacement) {
 	set := r.setOf(p.object)
 	if p.state != gone {
@@ -55,8 +53,7 @@ func (r *run) miss(p *pod, next *replacement) {
 	r.fill(set)
 }
 
-// fill has a StatefulSet make the pods that it misses: each when all before it serve,
-// unless it makes them in parallel.
+// fill creates missing pods, each when all before it serve unless in parallel.
 func (r *run) fill(set *statefulSet) {
 	for len(set.missing) > 0 {
 		first := set.missing[0]
@@ -79,8 +76,7 @@ func (s *statefulSet) arrived(next *replacement) {
 	}
 }
 
-// unreadyBefore returns the name of the first pod before an ordinal that does not serve;
-// empty if all do.
+// unreadyBefore returns the first unready pod before an ordinal; empty if there is none.
 func (s *statefulSet) unreadyBefore(limit int) string {
 	first, name := limit, ""
 	for at, one := range s.unready {
@@ -106,8 +102,7 @@ func (r *run) setOf(object *corev1.Pod) *statefulSet {
 	return r.setNamed(ownerOf(object))
 }
 
-// setNamed returns the StatefulSet of a key. One that could not be read makes its pods one
-// after the other, as they do unless they say something else.
+// setNamed returns a StatefulSet. An unread one counts as ordered.
 func (r *run) setNamed(key ownerKey) *statefulSet {
 	set := r.sets[key]
 	if set == nil {

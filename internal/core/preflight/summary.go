@@ -183,8 +183,7 @@ func (t *forecaster) outcome(f *Forecast) Outcome {
 	}
 }
 
-// leastHeld returns how many pods do not leave, by whatever happens, for a reason of their
-// own: their turn comes, and that they do not is known.
+// leastHeld counts the pods that certainly do not leave for reasons of their own.
 func (t *forecaster) leastHeld() int {
 	least := -1
 	for n, r := range t.runs {

@@ -11,8 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/surge"
 )
 
-// surge has the Deployment of a pod make another one first, if it can. It returns true if
-// the pod waits for that one, which fits nowhere.
+// surge replaces a pod first, if its Deployment can. It reports whether the pod waits for room.
 func (r *run) surge(p *pod) (waits bool) {
 	if surge.Detached(p.object) {
 		p.action, p.why, p.replaced = ActionSurge, "its Deployment has detached it to replace it", true
@@ -37,9 +36,8 @@ func (r *run) surge(p *pod) (waits bool) {
 	return p.state == held
 }
 
-// await has a pod wait for its replacement, as long as that fits nowhere. Its Evacuation
-// reports that as it would while the scheduler finds no node. That the pod is evicted when
-// progressDeadlineSeconds are over is not waited for: until then the drain is blocked.
+// await blocks a pod until its replacement fits, and reports that on its Evacuation. The progress
+// deadline is not awaited.
 func (r *run) await(p *pod) {
 	p.state, p.replacement.awaited = held, true
 	p.evacuation = p.evacuation.DeepCopy()

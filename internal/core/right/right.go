@@ -13,8 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Part is a part of the manager with a role of its own. The label MissingRightsLabel and a metric
-// use its name.
+// Part is a part of the manager with its own role, also in labels and metrics.
 type Part string
 
 const (

@@ -16,8 +16,7 @@ const (
 	Limit = 30 * time.Second
 	// Window is the number of last answers that count.
 	Window = 5
-	// Lifetime is the time for which an answer counts. A manager with running watches has newer
-	// ones.
+	// Lifetime is the time for which an answer counts.
 	Lifetime      = 15 * time.Minute
 	leastAnswers  = 3
 	longestAnswer = 10 * time.Second
@@ -38,8 +37,7 @@ const (
 	Suggestion = "See what time it is on the machines of the manager and of the API server, and whether it comes from somewhere: timedatectl"
 )
 
-// Earliest returns the earliest possible time: now, or the zero time while the clock is skewed.
-// Compared with it, nothing ends too early.
+// Earliest returns now, or the zero time while the clock is skewed, so that nothing ends too early.
 func Earliest(now time.Time, skewed bool) time.Time {
 	if skewed {
 		return time.Time{}
@@ -50,8 +48,7 @@ func Earliest(now time.Time, skewed bool) time.Time {
 // Bounds bounds how far our clock is ahead of another one; negative is behind.
 type Bounds struct{ Least, Most time.Duration }
 
-// BoundsOf returns the bounds of an answer that was requested and received at these times of our
-// clock; ok is false if it took too long, or our clock was set meanwhile.
+// BoundsOf returns the bounds of an answer by our times; false if it was slow or our clock was set.
 func BoundsOf(sent, received, date time.Time) (b Bounds, ok bool) {
 	took := received.Sub(sent)
 	earliest := min(max(sent.Sub(date), -farthest), farthest)
@@ -105,8 +102,7 @@ func AtMost(answers []Bounds) (ahead time.Duration, known bool) {
 // Verdict is the state of our clock. The zero Verdict knows nothing.
 type Verdict struct {
 	Known bool
-	// Ahead is the lead of our clock if that is too large, otherwise 0. While nothing is
-	// known it keeps its last value.
+	// Ahead is the lead of our clock if it is too large, otherwise 0; unchanged while unknown.
 	Ahead time.Duration
 }
 

@@ -13,8 +13,7 @@ import (
 // alone counts detached pods that are not replaced yet. No ReplicaSet has an empty UID.
 const alone = types.UID("")
 
-// census counts the pods of the Deployment that serve and stay. It is taken once per decision, so
-// that a question about a pod costs the same however many there are.
+// census counts the serving pods that stay, once per decision.
 type census struct {
 	sets map[types.UID]*replicaSet
 	// of maps each pod to the ReplicaSet that counts it, or to alone.
@@ -47,8 +46,7 @@ func (c *census) add(pod *corev1.Pod, to types.UID) {
 	c.total += c.worth(to)
 }
 
-// worth returns by how many pods fewer stay if one is missing that is counted there: none
-// if its ReplicaSet has more than it wants.
+// worth returns how many pods fewer stay without one of these: none if there is a surplus.
 func (c *census) worth(at types.UID) int32 {
 	if at == alone {
 		return 1
@@ -85,8 +83,7 @@ type replicaSet struct {
 	cheapest int32
 	// candidate is the first of the owned that may still be chosen to make room.
 	candidate int
-	// available is the newest pod that is available, lacking are those that are not,
-	// after look.
+	// available is the newest available pod, lacking lists the others, after look.
 	available *corev1.Pod
 	lacking   []*corev1.Pod
 	looked    bool

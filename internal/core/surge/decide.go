@@ -45,14 +45,12 @@ type pass struct {
 	moving []string
 	// leaving are detached pods that are replaced: they serve no more.
 	leaving map[types.UID]bool
-	// ending are the pods after our turn that nobody asks to move any more: until
-	// their evacuation is gone, their eviction may be under way.
+	// ending are unwanted pods after our turn, which may be evicted until their evacuation is gone.
 	ending map[types.UID]bool
 	// marked are the pods that were chosen to make room, by the pod they make it for.
 	marked    map[types.UID]types.UID
 	makesRoom map[types.UID]bool
-	// available, ready and needs count who serves, who is about to, and who has to go on
-	// being there; nil until somebody asks.
+	// available, ready and needs are counted on first use; nil before.
 	available, ready, needs *census
 	// routes lead to detached pods; nil until somebody asks.
 	routes []routes
@@ -153,8 +151,7 @@ func (p *pass) goOn(d detachedPod) {
 
 const switchedOff = "surging is switched off"
 
-// await waits for the replacement of a pod, for as long as the Deployment would.
-// A ReplicaSet that has lost its Deployment makes one as well.
+// await waits for the replacement of a pod as long as the Deployment would.
 func (p *pass) await(d detachedPod, e *v1alpha1.Evacuation) {
 	others := p.availableBut(d.pod)
 	need := min(d.record.Need, p.wantedFor(d))
@@ -191,8 +188,7 @@ func (p *pass) finish(e *v1alpha1.Evacuation, result Result, message string) Mov
 	return complete(p.Now, e, result, message)
 }
 
-// giveBack returns a pod to its ReplicaSet, and first makes sure that it is the
-// newcomer that has to go for it. Without a ReplicaSet, the pod goes itself.
+// giveBack returns a pod to its ReplicaSet after the newcomer is marked; without one it is deleted.
 func (p *pass) giveBack(d detachedPod, result Result, why string) Move {
 	home := p.home(d)
 	if home == nil {
@@ -234,9 +230,7 @@ func (p *pass) mayMakeRoom(pod *corev1.Pod) bool {
 	return p.wanted[pod.UID] == nil && !detached && !p.makesRoom[pod.UID]
 }
 
-// settleMarks takes the mark off each pod that has outlived its purpose: the pod
-// that it was to make room for is back or gone, and the ReplicaSet has no pod
-// too many.
+// settleMarks unmarks pods whose counterpart is back or gone, once no pod is surplus.
 func (p *pass) settleMarks() {
 	awaited := map[types.UID]bool{}
 	for _, d := range p.detached {

@@ -11,8 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/event"
 )
 
-// Snapshot is everything that is decided on about one Deployment. It is never
-// changed by Decide.
+// Snapshot holds the input about one Deployment. Decide does not change it.
 type Snapshot struct {
 	Now         time.Time
 	ClockSkewed bool
@@ -23,16 +22,14 @@ type Snapshot struct {
 	Deployment *appsv1.Deployment
 	// ReplicaSets are the Deployment's, and those that its detached pods came from.
 	ReplicaSets []*appsv1.ReplicaSet
-	// Pods holds those of its ReplicaSets, and those with an annotation of ours that names this
-	// very Deployment.
+	// Pods holds those of its ReplicaSets, and those that our annotation assigns to it.
 	Pods        []*corev1.Pod
 	Evacuations []*v1alpha1.Evacuation
 	// Endpoints are the Services that lead to each of the pods, by its UID.
 	Endpoints map[types.UID][]Endpoint
 	// Claims are the volumes that the pods share.
 	Claims []*corev1.PersistentVolumeClaim
-	// Unread says which claims could not be read, and why; empty if all were.
-	// Nothing is detached then.
+	// Unread says which claims could not be read; nothing is detached then.
 	Unread string
 }
 
@@ -56,12 +53,10 @@ type Decision struct {
 	RequeueAfter time.Duration
 }
 
-// Move holds the writes for one pod in their order. After one that fails, the rest of them is left
-// to the next decision.
+// Move holds ordered writes for one pod. A failure leaves the rest to the next decision.
 type Move []Write
 
-// Write is one request, under the resource version that was decided on: to
-// change a pod's metadata, to delete a pod, or to write an Evacuation's status.
+// Write changes or deletes a pod, or writes an Evacuation's status, under its resource version.
 type Write struct {
 	// Pod is the pod as it was read; nil if the write is not about one.
 	Pod *corev1.Pod

@@ -16,8 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// ByReplicaSet finds the Deployments of ReplicaSets, by the UID of these. One that is not
-// among them has none.
+// ByReplicaSet returns the Deployments by the UIDs of their ReplicaSets.
 func ByReplicaSet(deployments []*appsv1.Deployment, sets []*appsv1.ReplicaSet) map[types.UID]*appsv1.Deployment {
 	byUID := make(map[types.UID]*appsv1.Deployment, len(deployments))
 	for _, d := range deployments {
@@ -32,8 +31,7 @@ func ByReplicaSet(deployments []*appsv1.Deployment, sets []*appsv1.ReplicaSet) m
 	return found
 }
 
-// Ineligible returns why a Deployment cannot surge, by what it says itself;
-// empty if it can.
+// Ineligible returns why the spec of a Deployment prevents surging; empty if it does not.
 func Ineligible(d *appsv1.Deployment) string {
 	switch {
 	case d.DeletionTimestamp != nil:
@@ -53,8 +51,7 @@ func Ineligible(d *appsv1.Deployment) string {
 	return ""
 }
 
-// maxSurge returns how many pods of the Deployment may be detached at a time. It
-// rounds up, as the Deployment controller does.
+// maxSurge returns how many pods may be detached, rounded up like the Deployment controller.
 func maxSurge(d *appsv1.Deployment) int {
 	most := intstr.FromString("25%")
 	if rolling := d.Spec.Strategy.RollingUpdate; rolling != nil && rolling.MaxSurge != nil {

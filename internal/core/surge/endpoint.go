@@ -13,11 +13,9 @@ import (
 )
 
 const (
-	// settled is the time that a Service must have led to a replacement. Clients such as kube-proxy
-	// receive the change when we do, and need a moment.
+	// settled is the time that clients such as kube-proxy get to learn of a replacement.
 	settled = time.Second
-	// maxRoutes is up to how many sets of labels of detached pods are told apart. They
-	// all come from templates: there is one, and one more in a rollout.
+	// maxRoutes limits the distinct labels of detached pods: one, and one more in a rollout.
 	maxRoutes = 8
 )
 
@@ -79,9 +77,8 @@ func withoutHash(all labels.Set) labels.Set {
 	return set
 }
 
-// reach returns how long it takes until every Service that leads to detached pods has led to
-// this one for long enough; 0 if they have. Missing is the one that does not yet. A
-// Service that selects one pod selects all others that have its labels, or more.
+// reach returns the delay until all Services of detached pods have led to this one for long enough,
+// and a Service that does not yet.
 func (p *pass) reach(pod *corev1.Pod) (after time.Duration, missing string) {
 	for _, routes := range p.routed() {
 		if !carries(pod.Labels, routes.labels) {

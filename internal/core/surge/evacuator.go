@@ -16,8 +16,7 @@ import (
 type Mode string
 
 const (
-	// Annotated surges where the pod or its Deployment carries the annotation of
-	// our class; the default.
+	// Annotated surges pods with our annotation on them or their Deployment; the default.
 	Annotated Mode = "annotated"
 	// Auto surges every eligible Deployment besides.
 	Auto Mode = "auto"
@@ -44,8 +43,7 @@ func Named(pod *corev1.Pod) bool {
 	})
 }
 
-// Unable returns why a pod cannot surge, as far as it and its Deployment say so
-// themselves; empty if it may. The Deployment is nil if none is known.
+// Unable returns why a pod or its Deployment, if known, prevents surging; empty if neither does.
 func Unable(pod *corev1.Pod, deployment *appsv1.Deployment, mode Mode) string {
 	owner := podclass.Owner(pod)
 	switch {
@@ -73,9 +71,8 @@ func cannot(deployment, why string) string {
 	return fmt.Sprintf("Deployment %s cannot surge: %s.", deployment, why)
 }
 
-// Evacuators returns the evacuators of a pod, as podclass.Evacuators does, and
-// ours where its Deployment, its responders, or the mode register it. The Deployment is nil if
-// the pod belongs to none.
+// Evacuators returns those of podclass.Evacuators, and ours if its Deployment, if any, its
+// responders or the mode register it.
 func Evacuators(pod *corev1.Pod, deployment *appsv1.Deployment, mode Mode) ([]v1alpha1.Evacuator, []podclass.Problem) {
 	_, onPod := pod.Annotations[annotation]
 	switch {
@@ -91,9 +88,7 @@ func Evacuators(pod *corev1.Pod, deployment *appsv1.Deployment, mode Mode) ([]v1
 	return podclass.Evacuators(with(pod, func(annotations map[string]string) { annotations[annotation] = value }))
 }
 
-// registration returns the value of our annotation that a pod has by its responders, by its
-// Deployment or by the mode. A detached pod, which belongs to no Deployment for the moment,
-// is ours to the end.
+// registration returns the value of our annotation for a pod. A detached pod always has one.
 func registration(pod *corev1.Pod, deployment *appsv1.Deployment, mode Mode) (value string, registered bool) {
 	ours := fmt.Sprintf("%d/%s", v1alpha1.ControllerEvacuatorPriority, v1alpha1.ControllerEvacuatorRole)
 	if Detached(pod) {

@@ -13,8 +13,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// detachedHash is the pod-template-hash of a detached pod. No ReplicaSet selects
-// it, because a real hash has no dash.
+// detachedHash is the pod-template-hash of detached pods. Its dash matches no ReplicaSet.
 const detachedHash = "detached-by-ebbtide"
 
 // Reference names one incarnation of an object in the namespace of the pod.
@@ -23,8 +22,7 @@ type Reference struct {
 	UID  types.UID `json:"uid"`
 }
 
-// Record is v1alpha1.SurgeAnnotation: what a detached pod was before and what
-// it waits for. It stays until the pod is gone or has a ReplicaSet again.
+// Record is v1alpha1.SurgeAnnotation. It stays until the pod is gone or back in a ReplicaSet.
 type Record struct {
 	// Pod identifies the owner of the record: a copy of the pod has the annotation too.
 	Pod        types.UID   `json:"pod"`
@@ -36,16 +34,14 @@ type Record struct {
 	Need int32 `json:"need"`
 }
 
-// replacement is v1alpha1.SurgeReplacementAnnotation: in favour of which pod the
-// pod got its low deletion cost, and what it cost before.
+// replacement is v1alpha1.SurgeReplacementAnnotation, with the earlier deletion cost.
 type replacement struct {
 	Deployment Reference `json:"deployment"`
 	For        types.UID `json:"for"`
 	Cost       *string   `json:"cost,omitempty"`
 }
 
-// DeploymentOf returns the Deployment that an annotation of ours on the pod
-// names, also when neither the pod nor the Deployment knows of the other.
+// DeploymentOf returns the Deployment that our annotation on the pod names.
 func DeploymentOf(pod *corev1.Pod) (Reference, bool) {
 	if record, ok := recordOf(pod); ok {
 		return record.Deployment, true
@@ -60,8 +56,7 @@ func Detached(pod *corev1.Pod) bool {
 	return detached
 }
 
-// Lost reports whether a pod is detached and its record cannot be read any more:
-// it is unknown where it came from.
+// Lost reports whether a detached pod has no readable record.
 func Lost(pod *corev1.Pod) bool {
 	return pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == detachedHash && !Detached(pod)
 }
@@ -96,8 +91,7 @@ func detach(pod *corev1.Pod, record Record) *corev1.Pod {
 	return changed
 }
 
-// giveBackLabel returns the pod with the label that it had. The record stays until
-// its ReplicaSet has taken it back.
+// giveBackLabel restores the label. The record stays until the ReplicaSet has taken the pod back.
 func giveBackLabel(pod *corev1.Pod, record Record) *corev1.Pod {
 	changed := changedCopy(pod)
 	changed.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = record.Hash

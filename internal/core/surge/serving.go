@@ -12,10 +12,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// availableBut counts the available pods of the Deployment other than one that
-// will stay: those of a ReplicaSet up to what it wants, because it is about to
-// remove the rest, and those that are detached and not replaced yet. It looks
-// again when time alone will make one more available.
+// availableBut counts the available pods other than one, without those that their ReplicaSet is
+// about to remove. It is repeated when time makes one more available.
 func (p *pass) availableBut(one *corev1.Pod) int32 {
 	if p.available == nil {
 		p.available = p.countServing(func(pod *corev1.Pod) bool { return p.unavailableFor(pod) == 0 })
@@ -33,9 +31,8 @@ func (p *pass) availableBut(one *corev1.Pod) int32 {
 	return p.available.but(one)
 }
 
-// covered reports whether enough other pods are ready, if not yet available, for a
-// budget to let a detached pod be evicted. To give it back could cost both: it is
-// evicted while its ReplicaSet removes the one that is ready in its place.
+// covered reports whether enough other pods are ready for the eviction of a detached pod. Giving it
+// back could cost a ready pod as well.
 func (p *pass) covered(d detachedPod) bool {
 	if p.ready == nil {
 		p.ready = p.countServing(func(pod *corev1.Pod) bool { return p.unavailableFor(pod) < notReady })
@@ -60,8 +57,7 @@ func (p *pass) availableSoon() []soonAvailable {
 	return soon
 }
 
-// released means that the ReplicaSet knows that the pod is not its own any more.
-// Before that it may take another one for one too many.
+// released reports whether the ReplicaSet has released the pod, so that it counts correctly.
 func released(d detachedPod) bool {
 	owner := podclass.Owner(d.pod)
 	return owner == nil || owner.UID != d.record.ReplicaSet.UID
@@ -70,13 +66,10 @@ func released(d detachedPod) bool {
 // notReady stands for the unknown delay until an unready pod is available.
 const notReady = time.Duration(math.MaxInt64)
 
-// nobodyKnows stands for the unknown delay until a ready pod is available, while the clock is
-// skewed or a Service does not lead to it.
+// nobodyKnows stands for an unknown delay of a ready pod, by clock skew or a missing Service.
 const nobodyKnows = notReady - 1
 
-// unavailableFor returns how long it takes until a pod is what the Deployment controller
-// calls available, ready for minReadySeconds, and is reached as those are that it
-// replaces; 0 if it is.
+// unavailableFor returns the delay until a pod is available and reached by the same Services.
 func (p *pass) unavailableFor(pod *corev1.Pod) time.Duration {
 	left := p.untilAvailable(pod)
 	if left >= nobodyKnows {
@@ -86,8 +79,7 @@ func (p *pass) unavailableFor(pod *corev1.Pod) time.Duration {
 	return max(left, after)
 }
 
-// untilAvailable returns how long a pod is not available yet for its Deployment, which does
-// not ask whether Services lead to it.
+// untilAvailable returns the delay until a pod is available, regardless of Services.
 func (p *pass) untilAvailable(pod *corev1.Pod) time.Duration {
 	ready, is := readySince(pod)
 	switch {
@@ -138,8 +130,7 @@ func newest(a, b *corev1.Pod) int {
 	return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
-// patience returns how long the Deployment, nil if it is gone, gives a new pod to
-// become available.
+// patience returns how long the Deployment, if any, waits for a new pod.
 func patience(d *appsv1.Deployment) time.Duration {
 	if d == nil || d.Spec.ProgressDeadlineSeconds == nil {
 		return defaultPatience

@@ -18,16 +18,13 @@ import (
 )
 
 const (
-	// firstReport is the time for which a pod moves or waits before it is worth a write to
-	// say so: most are quicker.
+	// firstReport is the delay of the first report. Most pods are quicker.
 	firstReport = 10 * time.Second
-	// nextReport keeps our turn: it is half of the shortest progress deadline
-	// that an Evacuation may have.
+	// nextReport keeps our turn: half of the shortest progress deadline.
 	nextReport = 5 * time.Minute
 )
 
-// waiting returns the evacuations of pods that are still in their ReplicaSets and
-// whose turn is ours, the oldest first.
+// waiting returns the evacuations in our turn of pods that are not detached, oldest first.
 func (p *pass) waiting() []waitingPod {
 	var waiting []waitingPod
 	for _, pod := range p.Pods {
@@ -48,8 +45,7 @@ type waitingPod struct {
 	evacuation *v1alpha1.Evacuation
 }
 
-// Begins reports whether a pod is about to be surged, so that its Deployment's
-// claims matter.
+// Begins reports whether a pod is about to be surged, which needs the claims.
 func Begins(s Snapshot) bool {
 	return len(newPass(s).waiting()) > 0
 }
@@ -113,9 +109,8 @@ func (p *pass) detach(pod *corev1.Pod) {
 	p.moving = append(p.moving, pod.Name)
 }
 
-// needed returns how many available pods the Deployment has to keep, besides one of its
-// own. While it is unknown which are available yet, that is all. One that Services are
-// about to lead to is to be kept like those that they lead to.
+// needed returns how many available pods the Deployment has to keep, besides one of its own; all
+// that may be available, while that is unknown.
 func (p *pass) needed(pod *corev1.Pod) int32 {
 	if p.ClockSkewed && p.Deployment.Spec.MinReadySeconds > 0 {
 		return replicas(p.Deployment)
@@ -126,8 +121,7 @@ func (p *pass) needed(pod *corev1.Pod) int32 {
 	return min(replicas(p.Deployment), p.needs.but(pod)+1)
 }
 
-// report says where a pod stands and that we are still at it. It is written
-// again only when the reason has changed, or to keep our turn.
+// report writes the state of a pod if the reason changed or to keep our turn.
 func (p *pass) report(e *v1alpha1.Evacuation, reason, message string) {
 	if !ourTurn(e) {
 		return
@@ -154,8 +148,7 @@ func (p *pass) report(e *v1alpha1.Evacuation, reason, message string) {
 	p.add(Move{{Evacuation: e, Status: status, Message: message}})
 }
 
-// unplaced returns the words of the scheduler that finds no node for the replacement of a pod;
-// empty if it has not said so.
+// unplaced returns the scheduler's message for a replacement without a node, if any.
 func (p *pass) unplaced(d detachedPod) string {
 	for _, pod := range p.newcomers(d).lacking {
 		if c := podclass.Unscheduled(pod); c != nil && c.Reason == corev1.PodReasonUnschedulable {
