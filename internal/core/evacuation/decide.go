@@ -159,13 +159,11 @@ func unevictable(s Snapshot, message string) Decision {
 const (
 	// AttemptInterval is the least time between two recorded calls of the eviction API for one pod.
 	AttemptInterval = 30 * time.Second
-	// attemptPatience is the time for which after the last call its request stands: five
-	// minutes, and as long as the last calls may have gone without a note.
+	// attemptPatience is the time that a request outlives the last recorded call.
 	attemptPatience = 5*time.Minute + AttemptInterval
 )
 
-// lastAttempt returns when somebody last called the eviction API for the pod. What
-// cannot be read or believed counts from the creation of the object.
+// lastAttempt returns the time of the last call of the eviction API, or else of the creation.
 func lastAttempt(s Snapshot) time.Time {
 	noted, err := time.Parse(time.RFC3339, s.Evacuation.Annotations[v1alpha1.EvictionAttemptAnnotation])
 	if err != nil || noted.After(s.Now.Add(MaxClockSkew)) {
@@ -174,8 +172,8 @@ func lastAttempt(s Snapshot) time.Time {
 	return noted
 }
 
-// untilWithdrawal returns how long the request of those who call the eviction API
-// still stands; called is false if there is none, or if the pod leaves anyway.
+// untilWithdrawal returns the time until the request by eviction calls ends; called is false
+// without one.
 func untilWithdrawal(s Snapshot) (left time.Duration, called bool) {
 	if !slices.Contains(s.Evacuation.Finalizers, v1alpha1.EvictionInstigator) {
 		return 0, false
@@ -186,8 +184,7 @@ func untilWithdrawal(s Snapshot) (left time.Duration, called bool) {
 	return lastAttempt(s).Add(attemptPatience).Sub(s.Now), true
 }
 
-// withdraw takes back the request of those who have stopped calling the eviction
-// API. Other instigators' stay.
+// withdraw removes the request of clients that no longer call the eviction API.
 func withdraw(s Snapshot) Decision {
 	message := fmt.Sprintf("The eviction API has not been called for pod %s since %s. The request is withdrawn.",
 		s.Pod.Name, lastAttempt(s).UTC().Format(time.RFC3339))

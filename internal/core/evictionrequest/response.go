@@ -23,8 +23,7 @@ const (
 	SurgeFieldManager   = "ebbtide-deployment-surge"
 )
 
-// ManagerOf returns the field manager of a responder of ours. They differ, as an apply by one
-// manager would remove the reports of the other responder.
+// ManagerOf returns the field manager of our responder. Each has its own, as applies would clash.
 func ManagerOf(responder string) string {
 	if responder == v1alpha1.DeploymentSurgeResponder {
 		return SurgeFieldManager
@@ -61,8 +60,8 @@ type ResponseDecision struct {
 	Evacuation *v1alpha1.Evacuation
 }
 
-// DecideResponse decides what a responder of ours does: it requests the Evacuation of the pod,
-// which is the only engine that moves pods, and reports its message.
+// DecideResponse decides for our responder: it requests the Evacuation of the pod and reports its
+// message.
 func DecideResponse(s ResponseSnapshot) ResponseDecision {
 	own := ResponderOf(&s.Eviction.Status, s.Responder)
 	if own == nil || own.CompletionTime != nil || OwnResponder(&s.Eviction.Status) != s.Responder {
@@ -87,8 +86,7 @@ func DecideResponse(s ResponseSnapshot) ResponseDecision {
 	return s.evacuate(own)
 }
 
-// unevictable holds the pods that the default evictor leaves alone. A NodeMaintenance removes
-// them in its own way.
+// unevictable lists the pods that the default evictor leaves to NodeMaintenances.
 var unevictable = map[v1alpha1.PodType]string{
 	v1alpha1.PodTypeDaemonSet: "DaemonSet pods are not evicted: a NodeMaintenance removes them",
 	v1alpha1.PodTypeStatic:    "Static pods are not evicted: a NodeMaintenance stops them",
@@ -101,8 +99,7 @@ func endOf(name string, pod *corev1.Pod) string {
 	return fmt.Sprintf("Pod %s has ended: %s.", name, pod.Status.Phase)
 }
 
-// evacuate requests the Evacuation, and reports its message. If the pod should be replaced first
-// and cannot be, it is left to the next responders.
+// evacuate requests the Evacuation, or leaves a pod that cannot be replaced to the next responders.
 func (s ResponseSnapshot) evacuate(own *lifecyclev1alpha1.ResponderStatus) ResponseDecision {
 	cause := evacuation.Cause{Name: s.Eviction.Name, UID: s.Eviction.UID, Responder: s.Responder}
 	wanted := s.Evacuation
@@ -128,10 +125,8 @@ func (s ResponseSnapshot) evacuate(own *lifecyclev1alpha1.ResponderStatus) Respo
 	return d
 }
 
-// IsBacked reports whether one of our responders still requests an Evacuation: it is active in the
-// Eviction that the Evacuation names, or the pod is gone and the Evacuation ends itself. The
-// Eviction is nil if there is none of this name. While Ebbtide is not the controller, the default
-// evictor may be another program, so that only its own requests stay.
+// IsBacked reports whether our responder still requests an Evacuation: it is active in the Eviction
+// by, or the pod is gone. If Ebbtide is not the controller, only its own requests count.
 func IsBacked(e *v1alpha1.Evacuation, by *lifecyclev1alpha1.Eviction, controls bool) bool {
 	if by == nil {
 		return false
@@ -149,8 +144,8 @@ func IsBacked(e *v1alpha1.Evacuation, by *lifecyclev1alpha1.Eviction, controls b
 	return true
 }
 
-// Released returns the event about an Evacuation that goes on after our responders have withdrawn
-// their request; none if it ends.
+// Released returns the event about an Evacuation that continues after our responder withdrew, if
+// any.
 func Released(e *v1alpha1.Evacuation) []event.Event {
 	if e.Status.EvacuationCancellationPolicy != v1alpha1.CancellationForbid || e.Status.ActiveEvacuatorClass == "" {
 		return nil
@@ -182,8 +177,7 @@ type progress struct {
 	usual bool
 }
 
-// report decides whether progress is due. A change waits for NewsEvery, a heartbeat for
-// HeartbeatEvery.
+// report decides whether progress is due, by NewsEvery and HeartbeatEvery.
 func (p progress) report(own *lifecyclev1alpha1.ResponderStatus, now time.Time) ResponseDecision {
 	message, finish := excerpt.Of(p.message, maxMessage), acceptable(own, p.finish, now)
 	pause := HeartbeatEvery
@@ -206,8 +200,7 @@ func completion(own *lifecyclev1alpha1.ResponderStatus, now time.Time, message s
 	return ResponseDecision{Report: &lifecyclev1alpha1.ResponderStatus{Name: own.Name, HeartbeatTime: at, CompletionTime: at, Message: &message}}
 }
 
-// heartbeat returns the time of a report. It is never before an earlier one, whatever our clock
-// shows.
+// heartbeat returns the time of a report, which never goes back.
 func heartbeat(own *lifecyclev1alpha1.ResponderStatus, now time.Time) *metav1.Time {
 	if last := lastSign(own); last.After(now) {
 		now = last
@@ -215,8 +208,7 @@ func heartbeat(own *lifecyclev1alpha1.ResponderStatus, now time.Time) *metav1.Ti
 	return moment(now)
 }
 
-// acceptable returns the expected end if the API accepts it. One that was reported before stays,
-// one that has passed is dropped.
+// acceptable returns the expected end if the API accepts it and it has not passed.
 func acceptable(own *lifecyclev1alpha1.ResponderStatus, finish *metav1.Time, now time.Time) *metav1.Time {
 	if finish == nil {
 		return nil
