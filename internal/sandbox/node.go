@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"ebbtide.dev/ebbtide/internal/core/drainlock"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 // NodeAnnotation with the value "fake" marks the nodes that kwok plays.
@@ -84,7 +84,7 @@ func (c *Cluster) waitSchedulable(ctx context.Context, name string) error {
 	var lastErr error
 	err := wait.PollUntilContextTimeout(ctx, 25*time.Millisecond, startWithin, true, func(ctx context.Context) (bool, error) {
 		lastErr = c.Client.Get(ctx, clientKey(name), node)
-		return lastErr == nil && drainlock.NodeReady(node) && len(node.Spec.Taints) == 0, nil
+		return lastErr == nil && podclass.NodeReady(node) && len(node.Spec.Taints) == 0, nil
 	})
 	if err != nil {
 		return errors.Join(fmt.Errorf("node %s is not ready: conditions %v, taints %v: %w",
