@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/drainlock"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 // arrival is the story of Machines until they run and pods can be scheduled to
@@ -43,7 +43,7 @@ func (a *arrival) see(at time.Duration, change watch.Event) error {
 			a.say(at, object.Name, arrived(object))
 		}
 	case *corev1.Node:
-		if drainlock.NodeReady(object) && len(object.Spec.Taints) == 0 && !a.open[object.Name] {
+		if podclass.NodeReady(object) && len(object.Spec.Taints) == 0 && !a.open[object.Name] {
 			a.open[object.Name] = true
 			a.say(at, object.Name, "Node "+object.Name+" is ready for pods")
 		}

@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/drainlock"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/sandbox/provider/api"
 )
 
@@ -131,7 +131,7 @@ func (d *departure) seeNode(at time.Duration, node *corev1.Node) {
 	case node.Spec.Unschedulable && !d.cordoned:
 		d.cordoned = true
 		d.say(at, "cordoned", d.worker)
-	case !drainlock.NodeReady(node) && !d.silent:
+	case !podclass.NodeReady(node) && !d.silent:
 		d.silent = true
 		d.say(at, "silent", "Node "+d.worker+" is no longer ready")
 	}

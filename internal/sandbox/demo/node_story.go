@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/drainlock"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
@@ -72,7 +71,7 @@ func (s *outage) seeNode(at time.Duration, node *corev1.Node) {
 	case node.Spec.Unschedulable && !s.cordoned:
 		s.cordoned = true
 		s.say(at, "cordoned", s.node)
-	case s.drained && !s.booted && node.Status.NodeInfo.BootID != s.boot && drainlock.NodeReady(node):
+	case s.drained && !s.booted && node.Status.NodeInfo.BootID != s.boot && podclass.NodeReady(node):
 		s.booted = true
 		s.say(at, "boots", fmt.Sprintf("%s has rebooted, and %s is %s", s.node, s.static.Name, s.static.State))
 	case !node.Spec.Unschedulable && s.booted && !s.back:
