@@ -58,19 +58,6 @@ func TestAPodThatIsRefusedHoldsUpNobody(t *testing.T) {
 	})
 }
 
-func TestRequestsThatHangHoldUpNobody(t *testing.T) {
-	inWorld(t, 2, func(w *world) {
-		w.change(func() {
-			for _, name := range []string{"a", "b", "c", "d", "e"} {
-				w.hanging[name] = true
-			}
-		})
-		w.want(blue, w.newPods("a", "b", "c", "d", "e", "f")...)
-		w.pass(2 * slowWork)
-		expect(t, "left", w.left(), "a", "b", "c", "d", "e")
-	})
-}
-
 // Regression: eviction of a re-created pod of the same name.
 func TestAPodThatCameAfterAnotherOfItsNameIsNotEvicted(t *testing.T) {
 	inWorld(t, 0, func(w *world) {

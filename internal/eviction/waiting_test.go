@@ -70,12 +70,6 @@ func expect(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-func TestPodsWithoutABudgetAllTryAtOnce(t *testing.T) {
-	t.Parallel()
-	r := testDispatcher()
-	expect(t, "trying", arrive(r, dawn, free(1), free(2), free(3)), "pod-1", "pod-2", "pod-3")
-}
-
 func TestPodsOfABudgetTryOneAfterTheOtherTheOldestNext(t *testing.T) {
 	t.Parallel()
 	r := testDispatcher()
@@ -155,18 +149,6 @@ func TestABudgetThatOpensDuringATryIsTriedAgain(t *testing.T) {
 	expect(t, "this one is not", names(r.finish(pod(1).key, full, dawn)))
 }
 
-func TestTheSafetyRetry(t *testing.T) {
-	t.Parallel()
-	r := testDispatcher()
-	arrive(r, dawn, pod(1))
-	r.finish(pod(1).key, full, dawn)
-	if wait := r.wait(pod(1).key, dawn); wait != safety {
-		t.Errorf("wait = %s, want %s", wait, safety)
-	}
-	expect(t, "too early", arrive(r, dawn.Add(safety-1), pod(1)))
-	expect(t, "in time", arrive(r, dawn.Add(safety), pod(1)), "pod-1")
-}
-
 func TestATurnThatIsNotUsedIsTakenBackOnce(t *testing.T) {
 	t.Parallel()
 	r := testDispatcher()
@@ -208,16 +190,6 @@ func TestARefusalNamesTheBudgetToWaitFor(t *testing.T) {
 	r.finish(free(1).key, full, dawn)
 	expect(t, "the cache did not know the budget yet", arrive(r, dawn, pod(1)))
 	expect(t, "now it does", names(r.budgetAllows(web, 1)), "pod-1")
-}
-
-func TestAnotherRefusalRestsAndHoldsNobody(t *testing.T) {
-	t.Parallel()
-	r := testDispatcher()
-	arrive(r, dawn, pod(1), pod(2))
-	expect(t, "the next one tries", names(r.finish(pod(1).key, deny, dawn)), "pod-2")
-	expect(t, "the budget does not wake it", names(r.budgetAllows(web, 1)))
-	expect(t, "time does", arrive(r, dawn.Add(time.Second), pod(1)))
-	expect(t, "as soon as it is its turn", names(r.finish(pod(2).key, evict, dawn)), "pod-1")
 }
 
 func TestPause(t *testing.T) {

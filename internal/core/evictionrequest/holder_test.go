@@ -10,38 +10,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 )
 
-// Who would evict a pod waits for the responders that it names, one after the other, and not
-// for the evictor, nor for an Eviction that is over.
-func TestWhomAnEvictionWaitsFor(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
-	pod := s.pod("web-0", "example.com/first 20000", "example.com/second 10000")
-	request := s.ask("example.com/upgrade", pod)
-	holds := func(what, want string) {
-		t.Helper()
-		got := evictionrequest.HolderOf(pod, s.evictions, s.now)
-		if got.Responder != want || want != "" && got.Eviction != s.evictions[len(s.evictions)-1].Name {
-			t.Errorf("%s: waits for %+v, want %q", what, got, want)
-		}
-	}
-	holds("nobody has an Eviction", "")
-	s.settle()
-	holds("the first one has its turn", "example.com/first")
-	s.report("pod-1-web-0", "example.com/first", true)
-	holds("it has completed, and the controller has not seen that", "example.com/first")
-	s.settle()
-	holds("the second one has its turn", "example.com/second")
-	s.withdraw(request)
-	s.settle()
-	holds("the Eviction is over", "")
-	s.intend(request, lifecyclev1alpha1.EvictionRequestIntentEviction)
-	s.settle()
-	holds("there is another one", "example.com/first")
-	s.pass(evictionrequest.HeartbeatDeadline)
-	s.pass(evictionrequest.HeartbeatDeadline)
-	holds("it is the evictor's turn", "")
-}
-
 // A responder says what it says, and silence ends what it holds up also where no controller
 // ends its turn; but not by a clock that nobody believes.
 func TestASilentResponderHoldsNobodyForEver(t *testing.T) {

@@ -181,20 +181,6 @@ func TestTheBootsOfAMaintenanceInPlace(t *testing.T) {
 	w.expectRecord("it is complete", "node-7", "m 300s: pod-0001(db) lock db complete")
 }
 
-// TestADeletionNeedsNoReturn: who deletes the maintenance has the node back at once.
-func TestADeletionNeedsNoReturn(t *testing.T) {
-	t.Parallel()
-	w, m := handsOver(t, v1alpha1.CompleteWhen{NewBoot: true})
-	m.DeletionTimestamp = metaTime(w.now)
-	w.later(time.Second)
-	if node := w.find("node-7"); w.mark("node-7") != "" || node.Spec.Unschedulable || len(m.Finalizers) > 0 {
-		t.Errorf("it is not given back: %q, %v", w.mark("node-7"), m.Finalizers)
-	}
-	if got := whether(m); got != "none" {
-		t.Errorf("it says %s", got)
-	}
-}
-
 // TestAnInvalidCompleteWhen: one that only an API server without our rules lets in.
 func TestAnInvalidCompleteWhen(t *testing.T) {
 	t.Parallel()

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -92,48 +91,6 @@ func TestNodesThatWentAwayAreNotAMistakenSelector(t *testing.T) {
 				if got := conditionOf(m, v1alpha1.ConditionDrained); got != test.want {
 					t.Errorf("Drained is %s, want %s", got, test.want)
 				}
-			}
-		})
-	}
-}
-
-// Who uncordons a node during its maintenance wants it back schedulable, also if
-// somebody had cordoned it before.
-func TestAPersonsUncordonIsKeptInMindToTheEnd(t *testing.T) {
-	for name, test := range map[string]struct {
-		seen          bool
-		forget        func(*corev1.Node)
-		unschedulable bool
-	}{
-		"in the middle":   {seen: true, forget: func(*corev1.Node) {}},
-		"at the very end": {forget: func(*corev1.Node) {}},
-		"nobody knows what it was": {
-			seen: true, unschedulable: true,
-			forget: func(node *corev1.Node) {
-				node.Annotations[v1alpha1.CordonAnnotation] = `{"wasUnschedulable":true,"unknown":true,"holders":["m"]}`
-			},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, "one")
-			node := w.find("one")
-			node.Spec.Unschedulable = true
-			m := w.maintenance("m", v1alpha1.StageCordon, nil, "one")
-			w.pass()
-			test.forget(node)
-			node.Spec.Unschedulable = false
-			if test.seen {
-				w.pass()
-			}
-			if node.Spec.Unschedulable != test.seen {
-				t.Error("the node is not cordoned again during its maintenance")
-			}
-			m.Spec.Stage = complete
-			for range 3 {
-				w.pass()
-			}
-			if node.Spec.Unschedulable != test.unschedulable {
-				t.Errorf("at the end the node is unschedulable: %v, want %v", node.Spec.Unschedulable, test.unschedulable)
 			}
 		})
 	}

@@ -175,18 +175,6 @@ func retainedLine(m *v1alpha1.NodeMaintenance) string {
 	return line + " " + strconv.Itoa(int(m.Status.NodeStatuses[0].PodsRetained)) + " retained"
 }
 
-func TestInvalidDowntimeKeepsNoPod(t *testing.T) {
-	t.Parallel()
-	for _, seconds := range []int32{0, -1, 3601, 100_000} {
-		w := newWorld(t, "one")
-		m := inPlace(w.maintenance("m", drain, nil, "one"), seconds)
-		w.run("one", 1, 0, stays, endures(1_000_000))
-		if d := w.pass(); len(d.Nodes) > 0 || conditionOf(m, v1alpha1.ConditionBlocked) != "True InvalidSpec" {
-			t.Errorf("%d s: decided %+v, Blocked is %s", seconds, d.Nodes, conditionOf(m, v1alpha1.ConditionBlocked))
-		}
-	}
-}
-
 // What there is to tell about a pod is told once, when it is first asked to leave.
 func TestWhyAPodDoesNotStayIsToldOnce(t *testing.T) {
 	t.Parallel()
