@@ -29,12 +29,7 @@ func TestARefusedStatusHoldsUpNoOther(t *testing.T) {
 	s := newMemory(t)
 	pod := s.Pod("web-0", leader+" 20000")
 	cursed, other := s.Ask("a-cursed", "example.com/a", pod), s.Ask("b-other", "example.com/b", pod)
-	s.Refuse = func(request string) error {
-		if request == "status of EvictionRequest a-cursed" {
-			return errStorm
-		}
-		return nil
-	}
+	s.refuse("status of EvictionRequest a-cursed")
 	for range 3 {
 		_ = s.Step("web-0")
 	}
@@ -44,7 +39,7 @@ func TestARefusedStatusHoldsUpNoOther(t *testing.T) {
 	s.Expect("the Eviction", said.Turns(s.Eviction("pod-1-web-0")), leader+" Active, "+evictor+" Inactive")
 	s.Expect("the other", s.Says(other), awaiting)
 	s.Expect("who is refused", s.Says(cursed), "")
-	s.Refuse = func(string) error { return nil }
+	s.refuse("")
 	s.Settle("web-0")
 	s.Expect("who was refused", s.Says(cursed), awaiting)
 }
@@ -78,17 +73,12 @@ func TestNobodyIsToldWhatIsNotWritten(t *testing.T) {
 			request := s.Ask("upgrade", "example.com/upgrade", s.Pod("web-0", leader+" 20000"))
 			// As long as nothing is asked of an Eviction, who asks is told that it will come.
 			before := map[bool]string{true: "", false: awaiting}[strings.HasPrefix(refused, "create")]
-			s.Refuse = func(request string) error {
-				if request == refused {
-					return errStorm
-				}
-				return nil
-			}
+			s.refuse(refused)
 			for range 3 {
 				_ = s.Step("web-0")
 			}
 			s.Expect("the request", s.Says(request), before)
-			s.Refuse = func(string) error { return nil }
+			s.refuse("")
 			s.Settle("web-0")
 			s.Expect("the request in the end", s.Says(request), awaiting)
 			s.Expect("the Eviction", said.Turns(s.Eviction("pod-1-web-0")), leader+" Active, "+evictor+" Inactive")
@@ -105,17 +95,12 @@ func TestAnEndIsToldAfterItIsWritten(t *testing.T) {
 	s.Settle("web-0")
 	s.Must(s.Reports("pod-1-web-0", leader, true))
 	s.Must(s.Client.Delete(s.Ctx, pod, client.GracePeriodSeconds(0)))
-	s.Refuse = func(request string) error {
-		if request == "status of Eviction pod-1-web-0" {
-			return errStorm
-		}
-		return nil
-	}
+	s.refuse("status of Eviction pod-1-web-0")
 	if err := s.Step("web-0"); !errors.Is(err, errStorm) {
 		t.Errorf("it ends with %v, want that it is tried again", err)
 	}
 	s.Expect("the request", s.Says(request), awaiting)
-	s.Refuse = func(string) error { return nil }
+	s.refuse("")
 	s.Settle("web-0")
 	s.Expect("the request in the end", s.Says(request), "Failed=False/Succeeded, TargetEvicted=True/PodDeleted: Pod web-0 is gone.")
 }
@@ -130,17 +115,12 @@ func TestAPodThatCannotBeReadIsNotGone(t *testing.T) {
 			pod := s.Pod("web-0", leader+" 20000")
 			request := s.Ask("upgrade", "example.com/upgrade", pod)
 			s.Must(s.Client.Delete(s.Ctx, pod, client.GracePeriodSeconds(0)))
-			s.Refuse = func(request string) error {
-				if request == unread {
-					return errStorm
-				}
-				return nil
-			}
+			s.refuse(unread)
 			if err := s.Step("web-0"); !errors.Is(err, errStorm) || s.Statuses != 0 {
 				t.Errorf("it ends with %v after %d statuses, want that it is tried again after none", err, s.Statuses)
 			}
 			s.Expect("the request", s.Says(request), "")
-			s.Refuse = func(string) error { return nil }
+			s.refuse("")
 			s.Settle("web-0")
 			s.Expect("the request in the end", s.Says(request), "Failed=True/EvictionInvalid: Target pod not found., TargetEvicted=False/EvictionFailed")
 		})
@@ -225,19 +205,14 @@ func TestWhatWasWrittenIsWaitedFor(t *testing.T) {
 		s.Ask("upgrade-"+name, "example.com/upgrade", s.Pod(name, leader+" 20000"))
 	}
 	s.Must(s.Step("web-0"))
-	s.Refuse = func(request string) error {
-		if request == "get Eviction pod-1-web-0" {
-			return errStorm
-		}
-		return nil
-	}
+	s.refuse("get Eviction pod-1-web-0")
 	before := s.Statuses
 	if err := s.Step("web-0"); !errors.Is(err, errStorm) || s.Statuses != before {
 		t.Errorf("it ends with %v after %d statuses, want that it waits", err, s.Statuses-before)
 	}
 	s.Settle("web-1")
 	s.Expect("the other", said.Turns(s.Eviction("pod-1-web-1")), leader+" Active, "+evictor+" Inactive")
-	s.Refuse = func(string) error { return nil }
+	s.refuse("")
 	s.Settle("web-0")
 	s.Expect("the first in the end", said.Turns(s.Eviction("pod-1-web-0")), leader+" Active, "+evictor+" Inactive")
 }

@@ -48,6 +48,16 @@ func newMemory(t *testing.T) *memory {
 	return &memory{stage.New(t, server, "shop")}
 }
 
+// refuse has one request fail from now on, and all others go through.
+func (s *memory) refuse(refused string) {
+	s.Refuse = func(request string) error {
+		if request == refused {
+			return errStorm
+		}
+		return nil
+	}
+}
+
 // pass makes everything older that counts for the turns of an Eviction.
 func (s *memory) pass(name string, by time.Duration) {
 	s.T.Helper()

@@ -70,13 +70,6 @@ func TestBudgetThatRefusesIsPatched(t *testing.T) {
 			want: `{"spec":{"unhealthyPodEvictionPolicy":"AlwaysAllow"}}`,
 		},
 		"a pod that is not ready, which nobody minds": {budget: of(maxUnavailable(0), alwaysAllow), pod: notReady, want: oneLess},
-		"a pod that is ready": {
-			budget: maxUnavailable(0), pod: func(f *known) {
-				notReady(f)
-				f.Pod.Status.Conditions[0].Status = corev1.ConditionTrue
-			},
-			want: oneLess,
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := func(*known) {}

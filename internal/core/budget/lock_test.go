@@ -1,8 +1,6 @@
 package budget_test
 
 import (
-	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -243,19 +241,4 @@ func FuzzLockOf(f *testing.F) {
 			t.Errorf("it is told as %q", told)
 		}
 	})
-}
-
-// What we write is read as it was meant.
-func TestALockIsReadAsItWasWritten(t *testing.T) {
-	t.Parallel()
-	renewed := after(-time.Second)
-	want := budget.Lock{Holder: "a\"b", Reason: "c\nd", AcquiredAt: after(-time.Hour), RenewedAt: &renewed, ExpiresAt: after(time.Hour)}
-	hold, locked := budget.LockOf(annotated(want.Write()), midday, 0)
-	if diff := cmp.Diff(want, hold.Lock); diff != "" || !locked {
-		t.Errorf("locked %t (-want +got):\n%s", locked, diff)
-	}
-	var keys map[string]any
-	if err := json.Unmarshal([]byte(want.Write()), &keys); err != nil || fmt.Sprint(keys["renewedAt"]) != "2026-03-01T11:59:59Z" {
-		t.Errorf("the annotation is %s: %v", want.Write(), err)
-	}
 }
