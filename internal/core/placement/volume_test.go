@@ -19,17 +19,6 @@ func TestVolumesAreReachedFromSomeNodes(t *testing.T) {
 	t.Parallel()
 	two, user := both, newPod("new", "", "", uses)
 	run(t, map[string]filter{
-		"where its volume is": {
-			world: placement.World{Nodes: two, Claims: claims(bound), Volumes: volumes("{metadata: {name: pv-1}, spec: {" + onB + "}}")},
-			pod:   user, node: "b1", thenCordon: "b1",
-		},
-		"in the zone of its volume": {
-			world: placement.World{
-				Nodes:  nodes(newNode("a1", "topology.kubernetes.io/zone=a"), newNode("b1", "topology.kubernetes.io/zone=b")),
-				Claims: claims(bound), Volumes: volumes("{metadata: {name: pv-1, labels: {topology.kubernetes.io/zone: b}}}"),
-			},
-			pod: user, node: "b1",
-		},
 		"in one of the zones of its volume": {
 			world: placement.World{
 				Nodes:  nodes(newNode("a1", "topology.kubernetes.io/zone=a"), newNode("b1", "topology.kubernetes.io/zone=b")),
@@ -82,10 +71,6 @@ func TestClaimsWaitForTheirFirstPod(t *testing.T) {
 			},
 			pod: user, node: "a1",
 		},
-		"none is there": {
-			world: placement.World{Nodes: two, Claims: claims(waiting), Classes: classes(local)},
-			pod:   user,
-		},
 		"none is large enough": {
 			world: placement.World{
 				Nodes: two, Claims: claims(waiting), Classes: classes(local),
@@ -110,13 +95,6 @@ func TestVolumesAreMadeForTheirFirstPod(t *testing.T) {
 	run(t, map[string]filter{
 		"one is made": {
 			world: placement.World{Nodes: two, Claims: claims(waiting), Classes: classes(made + "}")}, pod: user, node: "a1",
-		},
-		"one is made in some zones": {
-			world: placement.World{
-				Nodes: two, Claims: claims(waiting),
-				Classes: classes(made + "allowedTopologies: [{matchLabelExpressions: [{key: zone, values: [b]}]}]}"),
-			},
-			pod: user, node: "b1",
 		},
 		"one is being made for a node": {
 			world: placement.World{
