@@ -53,11 +53,26 @@ func booted(s Snapshot, seenFor time.Duration) Snapshot {
 	return s
 }
 
-func another(name string, edit func(*v1alpha1.NodeMaintenance)) *v1alpha1.NodeMaintenance {
+func another(name string, edits ...func(*v1alpha1.NodeMaintenance)) *v1alpha1.NodeMaintenance {
 	m := preparing().maintenance(v1alpha1.StageDrain, "")
 	m.Name, m.Labels = name, nil
-	edit(m)
+	for _, edit := range edits {
+		edit(m)
+	}
 	return m
+}
+
+// beside is a shutdown of a node that somebody has drained before.
+func beside(edits ...func(*v1alpha1.NodeMaintenance)) Snapshot {
+	return preparing().with(func(s *Snapshot) { s.Others = []*v1alpha1.NodeMaintenance{another("kernel-update", edits...)} })
+}
+
+func isDeleted(m *v1alpha1.NodeMaintenance) { m.DeletionTimestamp = &metav1.Time{Time: noon} }
+
+func isOver(m *v1alpha1.NodeMaintenance) { m.Spec.Stage = v1alpha1.StageComplete }
+
+func ofNodeTwo(m *v1alpha1.NodeMaintenance) {
+	m.Spec.NodeSelector.NodeSelectorTerms[0].MatchFields[0].Values = []string{"two"}
 }
 
 func inPlace(m *v1alpha1.NodeMaintenance) {
@@ -93,16 +108,9 @@ var beginnings = map[string]struct {
 	"in an hour":                                                {says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, time.Hour), "make node-shutdown-one: Drain"},
 	"in an hour and a minute":                                   {says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, 61*time.Minute), "nothing; again in 1m0s"},
 	"a moment ago":                                              {says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, -time.Second), nothing},
-	"the drain before is being deleted": {
-		preparing().with(func(s *Snapshot) {
-			s.Others = []*v1alpha1.NodeMaintenance{another("kernel-update", func(m *v1alpha1.NodeMaintenance) {
-				isDrained(m)
-				m.DeletionTimestamp = &metav1.Time{Time: noon}
-			})}
-		}), drains,
-	},
-	"tonight":         {says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, 11*time.Hour), "nothing; again in 10h0m0s"},
-	"in thirty years": {says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, 30*365*24*time.Hour), "nothing; again in 24h0m0s"},
+	"the drain before is being deleted":                         {beside(isDrained, isDeleted), drains},
+	"tonight":                                                   {says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, 11*time.Hour), "nothing; again in 10h0m0s"},
+	"in thirty years":                                           {says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, 30*365*24*time.Hour), "nothing; again in 24h0m0s"},
 	"in the year 9999": {
 		says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, 0).with(func(s *Snapshot) {
 			s.Agent.Status.Shutdown.DeadlineTime = &metav1.Time{Time: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)}
@@ -112,33 +120,12 @@ var beginnings = map[string]struct {
 	"at a time that nobody says": {says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, 0).with(func(s *Snapshot) { s.Agent.Status.Shutdown.DeadlineTime = nil }), nothing},
 	"in a quarter of an hour, by a clock that nobody believes": {says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, 15*time.Minute).with(func(s *Snapshot) { s.ClockSkewed = true }), nothing},
 	"now, by a clock that is skewed":                           {preparing().with(func(s *Snapshot) { s.ClockSkewed = true }), drains},
-	"pods stay on it in place":                                 {preparing().with(func(s *Snapshot) { s.Others = []*v1alpha1.NodeMaintenance{another("kernel-update", inPlace)} }), "nothing; NodeShutdownDetected"},
-	"it is drained already":                                    {preparing().with(func(s *Snapshot) { s.Others = []*v1alpha1.NodeMaintenance{another("kernel-update", isDrained)} }), "nothing; NodeShutdownDetected"},
-	"its drain has only begun": {
-		preparing().with(func(s *Snapshot) {
-			s.Others = []*v1alpha1.NodeMaintenance{another("kernel-update", func(*v1alpha1.NodeMaintenance) {})}
-		}), drains,
-	},
-	"another node is drained": {
-		preparing().with(func(s *Snapshot) {
-			s.Others = []*v1alpha1.NodeMaintenance{another("kernel-update", func(m *v1alpha1.NodeMaintenance) {
-				isDrained(m)
-				m.Spec.NodeSelector.NodeSelectorTerms[0].MatchFields[0].Values = []string{"two"}
-			})}
-		}), drains,
-	},
-	"the drain before is over": {
-		preparing().with(func(s *Snapshot) {
-			s.Others = []*v1alpha1.NodeMaintenance{another("kernel-update", func(m *v1alpha1.NodeMaintenance) {
-				isDrained(m)
-				m.Spec.Stage = v1alpha1.StageComplete
-			})}
-		}), drains,
-	},
-	"somebody has the name": {
-		preparing().with(func(s *Snapshot) { s.Existing = another("node-shutdown-one", func(*v1alpha1.NodeMaintenance) {}) }),
-		"nothing; NodeShutdownDetected",
-	},
+	"pods stay on it in place":                                 {beside(inPlace), "nothing; NodeShutdownDetected"},
+	"it is drained already":                                    {beside(isDrained), "nothing; NodeShutdownDetected"},
+	"its drain has only begun":                                 {beside(), drains},
+	"another node is drained":                                  {beside(isDrained, ofNodeTwo), drains},
+	"the drain before is over":                                 {beside(isDrained, isOver), drains},
+	"somebody has the name":                                    {preparing().with(func(s *Snapshot) { s.Existing = another("node-shutdown-one") }), notOurs},
 }
 
 var endings = map[string]struct {
