@@ -3,6 +3,7 @@ package evacuation_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -76,7 +77,7 @@ func (w *world) apply(t *testing.T, d evacuation.Decision) {
 		}
 		e.Status = *d.Status
 	}
-	e.Finalizers = without(e.Finalizers, d.DropFinalizers)
+	e.Finalizers = slices.DeleteFunc(slices.Clone(e.Finalizers), func(f string) bool { return slices.Contains(d.DropFinalizers, f) })
 	if d.Evict {
 		w.evict(t)
 	}
@@ -225,18 +226,4 @@ func TestEveryEvacuationEnds(t *testing.T) {
 			t.Errorf("no simulation is ever %s: %v", state, reached)
 		}
 	}
-}
-
-func without(list, dropped []string) []string {
-	var kept []string
-	for _, one := range list {
-		found := false
-		for _, other := range dropped {
-			found = found || one == other
-		}
-		if !found {
-			kept = append(kept, one)
-		}
-	}
-	return kept
 }

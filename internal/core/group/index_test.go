@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,14 +21,8 @@ import (
 func aNode(name string, labels map[string]string, holders ...string) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 	if len(holders) > 0 {
-		text := `{"wasUnschedulable":false,"holders":[`
-		for n, holder := range holders {
-			if n > 0 {
-				text += ","
-			}
-			text += fmt.Sprintf("%q", holder)
-		}
-		node.Annotations = map[string]string{v1alpha1.CordonAnnotation: text + "]}"}
+		ledger := fmt.Sprintf(`{"wasUnschedulable":false,"holders":["%s"]}`, strings.Join(holders, `","`))
+		node.Annotations = map[string]string{v1alpha1.CordonAnnotation: ledger}
 	}
 	return node
 }

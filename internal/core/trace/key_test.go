@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -133,7 +134,7 @@ func TestEveryKeyOfTheAPI(t *testing.T) {
 			assertRemoved(t, name, key, object)
 		}
 	}
-	for _, name := range slices.Concat(keysOf(bearers), keysOf(spared)) {
+	for _, name := range slices.AppendSeq(slices.Collect(maps.Keys(bearers)), maps.Keys(spared)) {
 		if _, exists := keys[name]; !exists {
 			t.Errorf("there is no constant %s in keys.go", name)
 		}
@@ -162,13 +163,6 @@ func marshalled(t *testing.T, object any) string {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-func keysOf[V any](all map[string]V) (names []string) {
-	for name := range all {
-		names = append(names, name)
-	}
-	return names
 }
 
 func constants(t *testing.T) map[string]string {

@@ -3,6 +3,7 @@ package view_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,14 +18,8 @@ import (
 // cordonedBy is a node that maintenances hold; it has the taint of cordoned nodes since then,
 // unless that is zero.
 func cordonedBy(name string, since time.Time, holders ...string) *corev1.Node {
-	text := `{"wasUnschedulable":false,"holders":[`
-	for i, holder := range holders {
-		if i > 0 {
-			text += ","
-		}
-		text += fmt.Sprintf("%q", holder)
-	}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{v1alpha1.CordonAnnotation: text + "]}"}}}
+	ledger := fmt.Sprintf(`{"wasUnschedulable":false,"holders":["%s"]}`, strings.Join(holders, `","`))
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{v1alpha1.CordonAnnotation: ledger}}}
 	if !since.IsZero() {
 		node.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &metav1.Time{Time: since}}}
 	}
