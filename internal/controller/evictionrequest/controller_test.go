@@ -167,33 +167,17 @@ func TestAPodThatIsGoneIsAskedForOnce(t *testing.T) {
 	}
 }
 
-// A pod that has ended needs nobody to move it; one of a group is left alone.
-func TestPodsThatAreNotEvicted(t *testing.T) {
+// A pod that has ended needs nobody to move it.
+func TestEndedPodNeedsNoResponder(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct {
-		prepare func(*memory, *corev1.Pod)
-		want    string
-	}{
-		"it has succeeded": {func(s *memory, pod *corev1.Pod) {
-			pod.Status.Phase = corev1.PodSucceeded
-			s.Must(s.Client.Status().Update(s.Ctx, pod))
-		}, "Failed=False/Succeeded, TargetEvicted=True/PodTerminal: Pod web-0 has ended: Succeeded."},
-		"it has failed": {func(s *memory, pod *corev1.Pod) {
-			pod.Status.Phase = corev1.PodFailed
-			s.Must(s.Client.Status().Update(s.Ctx, pod))
-		}, "Failed=False/Succeeded, TargetEvicted=True/PodTerminal: Pod web-0 has ended: Failed."},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newMemory(t)
-			pod := s.Pod("web-0", leader+" 20000")
-			tc.prepare(s, pod)
-			request := s.Ask("upgrade", "example.com/upgrade", pod)
-			s.Settle("web-0")
-			s.Expect("the request", s.Says(request), tc.want)
-			s.Expect("turns", said.Turns(s.Eviction("pod-1-web-0")), leader+" Inactive, "+evictor+" Inactive")
-		})
-	}
+	s := newMemory(t)
+	pod := s.Pod("web-0", leader+" 20000")
+	pod.Status.Phase = corev1.PodFailed
+	s.Must(s.Client.Status().Update(s.Ctx, pod))
+	request := s.Ask("upgrade", "example.com/upgrade", pod)
+	s.Settle("web-0")
+	s.Expect("the request", s.Says(request), "Failed=False/Succeeded, TargetEvicted=True/PodTerminal: Pod web-0 has ended: Failed.")
+	s.Expect("turns", said.Turns(s.Eviction("pod-1-web-0")), leader+" Inactive, "+evictor+" Inactive")
 }
 
 // Nothing is decided before the cache has what was last written about the pod; other pods
