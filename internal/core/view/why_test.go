@@ -64,10 +64,21 @@ func onNoNode(f *view.PodFacts) {
 	}}
 }
 
+// tell has testdata/messages.txt keep what is said of each.
+func tell[F any](t *testing.T, all map[string]F, why func(F) []string) {
+	t.Helper()
+	for name, facts := range all {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			golden.Message(t, strings.Join(why(facts), "\n"))
+		})
+	}
+}
+
 func TestWhyAPodIsWhereItIs(t *testing.T) {
 	t.Parallel()
 	unknown := func(f *view.PodFacts) { f.Unknown = true }
-	for name, facts := range map[string]view.PodFacts{
+	tell(t, map[string]view.PodFacts{
 		"nobody wants it to go":       of(),
 		"it is on no node":            of(func(f *view.PodFacts) { f.Node = "" }),
 		"the scheduler finds no node": of(onNoNode),
@@ -99,12 +110,7 @@ func TestWhyAPodIsWhereItIs(t *testing.T) {
 		"the agent puts it aside":    of(held, said(v1alpha1.StaticPodHolding, "Stuck", "It still runs.")),
 		"the agent forgets it":       of(said(v1alpha1.StaticPodHeld, "", "")),
 		"nobody knows who has it so": of(unknown, said(v1alpha1.StaticPodHeld, "", "")),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			golden.Message(t, strings.Join(facts.Why(), "\n"))
-		})
-	}
+	}, view.PodFacts.Why)
 }
 
 // Whoever may write a status, or the annotation of a Node, neither fills the screen nor

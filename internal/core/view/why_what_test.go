@@ -2,7 +2,6 @@ package view_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/view"
-	"ebbtide.dev/ebbtide/test/golden"
 )
 
 func never() *policyv1.PodDisruptionBudget {
@@ -46,22 +44,17 @@ func TestWhyOfAPodInAnyCluster(t *testing.T) {
 	}
 	labelled := func(f *view.PodFacts) { f.Pod.Labels = map[string]string{v1alpha1.DrainLabel: "skip"} }
 	idle := func(f *view.PodFacts) { f.Maintenances[0].Spec.Stage = v1alpha1.StageCordon }
-	for name, facts := range map[string]view.PodFacts{
+	tell(t, map[string]view.PodFacts{
 		"nothing would hold it":       of(around()),
 		"a budget would":              of(around(never())),
 		"a finalizer keeps it":        of(around(), kept),
 		"it stays on purpose":         of(held, labelled),
 		"its node is only cordoned":   of(held, idle),
 		"it stays, but is asked, too": of(held, labelled, asked(v1alpha1.EvacuationStatus{})),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if facts.Pod != nil {
-				facts.Pod.Namespace, facts.Pod.Name = "shop", "db-0"
-			}
-			golden.Message(t, strings.Join(facts.Why(), "\n"))
-		})
-	}
+	}, func(f view.PodFacts) []string {
+		f.Pod.Namespace, f.Pod.Name = "shop", "db-0"
+		return f.Why()
+	})
 }
 
 func TestWhyOfABudget(t *testing.T) {
@@ -81,19 +74,16 @@ func TestWhyOfABudget(t *testing.T) {
 		b.Status.DisruptionsAllowed = n
 		return b
 	}
-	for name, facts := range map[string]view.BudgetFacts{
+	tell(t, map[string]view.BudgetFacts{
 		"it allows one":            {Budget: allows(1)},
 		"it never allows any":      {Budget: never(), Pods: []*corev1.Pod{web("web-1")}, Evacuations: waits(2)},
 		"many wait":                {Budget: allows(1), Evacuations: waits(9)},
 		"it has no pods":           {Budget: never()},
 		"nobody may see who waits": {Budget: never(), Unknown: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			facts.Now = noon
-			golden.Message(t, strings.Join(facts.Why(), "\n"))
-		})
-	}
+	}, func(f view.BudgetFacts) []string {
+		f.Now = noon
+		return f.Why()
+	})
 }
 
 func TestWhyOfANode(t *testing.T) {
@@ -115,7 +105,7 @@ func TestWhyOfANode(t *testing.T) {
 	drained := kernel(node("node-7", 0))
 	forwarded := kernel(waiting("node-7", 2, "node-1"))
 	forwarded.Status.NodeStatuses[0].FastForwardedBy = "older"
-	for name, facts := range map[string]view.NodeFacts{
+	tell(t, map[string]view.NodeFacts{
 		"nobody wants anything":        {Node: seven(false, "")},
 		"a person has cordoned it":     {Node: seven(true, "")},
 		"what holds it is unknown":     {Node: seven(true, `"gone"`), Unknown: true},
@@ -124,13 +114,10 @@ func TestWhyOfANode(t *testing.T) {
 		"it is drained":                {Node: seven(true, `"kernel"`), Maintenances: []*v1alpha1.NodeMaintenance{drained}},
 		"somebody else drains it, too": {Node: removed, Maintenances: []*v1alpha1.NodeMaintenance{both}},
 		"it waits for its turn":        {Node: seven(true, `"kernel"`), Maintenances: []*v1alpha1.NodeMaintenance{forwarded}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			facts.Now = noon
-			golden.Message(t, strings.Join(facts.Why(), "\n"))
-		})
-	}
+	}, func(f view.NodeFacts) []string {
+		f.Now = noon
+		return f.Why()
+	})
 }
 
 func TestWhyOfAMachine(t *testing.T) {
@@ -146,7 +133,7 @@ func TestWhyOfAMachine(t *testing.T) {
 	hooked := func(m *v1alpha1.Machine) {
 		m.Spec.LifecycleHooks.PreDrain = []v1alpha1.LifecycleHook{{Name: "MigrateApp", Owner: "the app team"}}
 	}
-	for name, facts := range map[string]*v1alpha1.Machine{
+	tell(t, map[string]*v1alpha1.Machine{
 		"it lives": machine("", "", func(m *v1alpha1.Machine) {
 			m.DeletionTimestamp, m.Status.Phase = nil, v1alpha1.MachineRunning
 			m.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionNodeReady, Status: metav1.ConditionFalse, Reason: "NotReady", Message: "The Node is not ready."}}
@@ -158,26 +145,18 @@ func TestWhyOfAMachine(t *testing.T) {
 		}),
 		"volumes are left": machine(v1alpha1.ReasonWaitingForVolumeDetach, "vol-1.", as),
 		"nobody has begun": machine("", "", func(m *v1alpha1.Machine) { m.Status.Conditions = nil }),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			golden.Message(t, strings.Join(view.MachineWhy(facts), "\n"))
-		})
-	}
+	}, view.MachineWhy)
 }
 
 func TestWhyOfAMaintenance(t *testing.T) {
 	t.Parallel()
-	for name, facts := range map[string]*v1alpha1.NodeMaintenance{
+	tell(t, map[string]*v1alpha1.NodeMaintenance{
 		"it is held up": with(kernel(node("node-1", 2, exhausted("web", 2))), "Blocked", "PDBExhausted"),
 		"it is planned": staged(kernel(), v1alpha1.StageIdle),
 		"it is drained": with(kernel(node("node-1", 0)), "Drained", "Drained"),
 		"it is over":    over(kernel()),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := status(facts)
-			golden.Message(t, strings.Join(view.MaintenanceWhy(&s), "\n"))
-		})
-	}
+	}, func(m *v1alpha1.NodeMaintenance) []string {
+		s := status(m)
+		return view.MaintenanceWhy(&s)
+	})
 }
