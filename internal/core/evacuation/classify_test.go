@@ -44,122 +44,58 @@ func byBudget(message string) metav1.StatusCause {
 	return metav1.StatusCause{Type: policyv1.DisruptionBudgetCause, Message: message}
 }
 
+// exchange is an answer of the API server and its outcome.
 type exchange struct {
-	answer metav1.Status
-	want   evacuation.Outcome
+	answer  metav1.Status
+	result  evacuation.Result
+	kind    v1alpha1.BlockerType
+	message string
+	budget  string
+	wait    time.Duration
 }
 
-func checkExchanges(t *testing.T, exchanges map[string]exchange) {
-	t.Helper()
-	for name, tc := range exchanges {
+const (
+	busy       = "Too many requests, please try again later."
+	comeAgain  = `admission webhook "evictions.ebbtide.dev" denied the request: evacuation in progress`
+	noRight    = `pods "web-0" is forbidden: User "x" cannot create resource "pods/eviction"`
+	timedOut   = "etcdserver: request timed out"
+	unanswered = "connection refused"
+)
+
+var terminatingNamespace = metav1.StatusCause{Type: corev1.NamespaceTerminatingCause}
+
+func TestClassify(t *testing.T) {
+	for name, tc := range map[string]exchange{
+		"evicted":                  {answer: metav1.Status{Status: metav1.StatusSuccess, Code: 201}, result: evacuation.Evicted},
+		"gone":                     {answer: failure(404, `pods "web-0" not found`), result: evacuation.Gone},
+		"another pod has its name": {answer: failure(409, otherUID), result: evacuation.Gone},
+
+		"an exhausted budget":                        {failure(429, violates, byBudget(exhaust)), evacuation.Budgeted, v1alpha1.BlockerPDBExhausted, exhaust, "web", 0},
+		"a budget that the server has not looked at": {asking(10, failure(429, violates, byBudget(behind))), evacuation.Budgeted, v1alpha1.BlockerPDBExhausted, behind, "web", 10 * time.Second},
+		"a budget that waits for confirmations":      {failure(403, "poddisruptionbudget is forbidden", byBudget(pending)), evacuation.Budgeted, v1alpha1.BlockerPDBExhausted, pending, "web", 0},
+		"a budget without a name":                    {failure(429, violates, byBudget("")), evacuation.Budgeted, v1alpha1.BlockerPDBExhausted, violates, "", 0},
+		"several budgets":                            {failure(500, several), evacuation.Refused, v1alpha1.BlockerMultiplePDBs, several, "", 0},
+
+		"a webhook":                             {failure(403, denied), evacuation.Refused, v1alpha1.BlockerWebhookDenied, denied, "", 0},
+		"a webhook with its own code":           {failure(400, denied), evacuation.Refused, v1alpha1.BlockerWebhookDenied, denied, "", 0},
+		"a policy":                              {failure(422, policed), evacuation.Refused, v1alpha1.BlockerWebhookDenied, policed, "", 0},
+		"a webhook that asks to come again":     {failure(429, comeAgain), evacuation.Postponed, v1alpha1.BlockerWebhookDenied, comeAgain, "", 0},
+		"a terminating namespace":               {failure(403, closing, terminatingNamespace), evacuation.Refused, v1alpha1.BlockerNamespaceTerminating, closing, "", 0},
+		"a terminating namespace as a conflict": {failure(409, closing, terminatingNamespace), evacuation.Refused, v1alpha1.BlockerNamespaceTerminating, closing, "", 0},
+		"no permission":                         {failure(403, noRight), evacuation.Refused, v1alpha1.BlockerEvictionError, noRight, "", 0},
+
+		"a lost race for the pod":    {failure(409, raced), evacuation.Contended, v1alpha1.BlockerEvictionError, raced, "", 0},
+		"a lost race for the budget": {asking(10, failure(504, storm)), evacuation.Contended, v1alpha1.BlockerEvictionError, storm, "", 10 * time.Second},
+		"throttling":                 {asking(3, failure(429, busy)), evacuation.Throttled, v1alpha1.BlockerEvictionError, busy, "", 3 * time.Second},
+		"a hostile wait":             {asking(-1, failure(429, busy)), evacuation.Throttled, v1alpha1.BlockerEvictionError, busy, "", 0},
+		"an internal error":          {failure(500, timedOut), evacuation.Refused, v1alpha1.BlockerEvictionError, timedOut, "", 0},
+		"no answer":                  {failure(0, unanswered), evacuation.Refused, v1alpha1.BlockerEvictionError, "The API server did not answer: " + unanswered, "", 0},
+	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, evacuation.Classify(tc.answer)); diff != "" {
+			want := evacuation.Outcome{Result: tc.result, Type: tc.kind, Budget: tc.budget, Message: tc.message, RetryAfter: tc.wait}
+			if diff := cmp.Diff(want, evacuation.Classify(tc.answer)); diff != "" {
 				t.Errorf("outcome (-want +got):\n%s", diff)
 			}
 		})
 	}
-}
-
-func TestClassifyBudgets(t *testing.T) {
-	checkExchanges(t, map[string]exchange{
-		"evicted": {metav1.Status{Status: metav1.StatusSuccess, Code: 201}, evacuation.Outcome{Result: evacuation.Evicted}},
-		"gone":    {failure(404, `pods "web-0" not found`), evacuation.Outcome{Result: evacuation.Gone}},
-		"another pod has its name": {
-			failure(409, otherUID), evacuation.Outcome{Result: evacuation.Gone},
-		},
-		"an exhausted budget": {
-			failure(429, violates, byBudget(exhaust)),
-			evacuation.Outcome{Result: evacuation.Budgeted, Type: v1alpha1.BlockerPDBExhausted, Budget: "web", Message: exhaust},
-		},
-		"a budget that the server has not looked at": {
-			asking(10, failure(429, violates, byBudget(behind))),
-			evacuation.Outcome{
-				Result: evacuation.Budgeted, Type: v1alpha1.BlockerPDBExhausted, Budget: "web", Message: behind,
-				RetryAfter: 10 * time.Second,
-			},
-		},
-		"a budget that waits for confirmations": {
-			failure(403, "poddisruptionbudget is forbidden", byBudget(pending)),
-			evacuation.Outcome{Result: evacuation.Budgeted, Type: v1alpha1.BlockerPDBExhausted, Budget: "web", Message: pending},
-		},
-		"a budget without a name": {
-			failure(429, violates, byBudget("")),
-			evacuation.Outcome{Result: evacuation.Budgeted, Type: v1alpha1.BlockerPDBExhausted, Message: violates},
-		},
-		"several budgets": {
-			failure(500, several),
-			evacuation.Outcome{Result: evacuation.Refused, Type: v1alpha1.BlockerMultiplePDBs, Message: several},
-		},
-	})
-}
-
-func TestClassifyRefusals(t *testing.T) {
-	checkExchanges(t, map[string]exchange{
-		"a webhook": {
-			failure(403, denied),
-			evacuation.Outcome{Result: evacuation.Refused, Type: v1alpha1.BlockerWebhookDenied, Message: denied},
-		},
-		"a webhook with its own code": {
-			failure(400, denied),
-			evacuation.Outcome{Result: evacuation.Refused, Type: v1alpha1.BlockerWebhookDenied, Message: denied},
-		},
-		"a policy": {
-			failure(422, policed),
-			evacuation.Outcome{Result: evacuation.Refused, Type: v1alpha1.BlockerWebhookDenied, Message: policed},
-		},
-		"a webhook that asks to come again": {
-			failure(429, `admission webhook "evictions.ebbtide.dev" denied the request: evacuation in progress`),
-			evacuation.Outcome{
-				Result: evacuation.Postponed, Type: v1alpha1.BlockerWebhookDenied,
-				Message: `admission webhook "evictions.ebbtide.dev" denied the request: evacuation in progress`,
-			},
-		},
-		"a terminating namespace": {
-			failure(403, closing, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause}),
-			evacuation.Outcome{Result: evacuation.Refused, Type: v1alpha1.BlockerNamespaceTerminating, Message: closing},
-		},
-		"a terminating namespace as a conflict": {
-			failure(409, closing, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause}),
-			evacuation.Outcome{Result: evacuation.Refused, Type: v1alpha1.BlockerNamespaceTerminating, Message: closing},
-		},
-		"no permission": {
-			failure(403, "pods \"web-0\" is forbidden: User \"x\" cannot create resource \"pods/eviction\""),
-			evacuation.Outcome{
-				Result: evacuation.Refused, Type: v1alpha1.BlockerEvictionError,
-				Message: "pods \"web-0\" is forbidden: User \"x\" cannot create resource \"pods/eviction\"",
-			},
-		},
-	})
-}
-
-func TestClassifyWhatPasses(t *testing.T) {
-	checkExchanges(t, map[string]exchange{
-		"a lost race for the pod": {
-			failure(409, raced),
-			evacuation.Outcome{Result: evacuation.Contended, Type: v1alpha1.BlockerEvictionError, Message: raced},
-		},
-		"a lost race for the budget": {
-			asking(10, failure(504, storm)),
-			evacuation.Outcome{Result: evacuation.Contended, Type: v1alpha1.BlockerEvictionError, Message: storm, RetryAfter: 10 * time.Second},
-		},
-		"throttling": {
-			asking(3, failure(429, "Too many requests, please try again later.")),
-			evacuation.Outcome{
-				Result: evacuation.Throttled, Type: v1alpha1.BlockerEvictionError,
-				Message: "Too many requests, please try again later.", RetryAfter: 3 * time.Second,
-			},
-		},
-		"an internal error": {
-			failure(500, "etcdserver: request timed out"),
-			evacuation.Outcome{Result: evacuation.Refused, Type: v1alpha1.BlockerEvictionError, Message: "etcdserver: request timed out"},
-		},
-		"no answer": {
-			metav1.Status{Status: metav1.StatusFailure, Message: "connection refused"},
-			evacuation.Outcome{Result: evacuation.Refused, Type: v1alpha1.BlockerEvictionError, Message: "The API server did not answer: connection refused"},
-		},
-		"a hostile wait": {
-			asking(-1, failure(429, "slow down")),
-			evacuation.Outcome{Result: evacuation.Throttled, Type: v1alpha1.BlockerEvictionError, Message: "slow down"},
-		},
-	})
 }

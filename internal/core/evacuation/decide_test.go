@@ -171,19 +171,11 @@ const ours = v1alpha1.NodeMaintenanceInstigator
 
 func TestThePodIsDone(t *testing.T) {
 	other := v1alpha1.InstigatorFinalizerPrefix + "autoscaler.example.com"
+	done := verdict{State: evacuation.StateDone, Drop: []string{ours}, Delete: true}
 	check(t, map[string]story{
-		"gone": {
-			of(webPod(), podGone),
-			verdict{State: evacuation.StateDone, Drop: []string{ours}, Delete: true},
-		},
-		"another pod has its name": {
-			of(webPod(), podReplaced),
-			verdict{State: evacuation.StateDone, Drop: []string{ours}, Delete: true},
-		},
-		"it has finished": {
-			of(webPod(), finished),
-			verdict{State: evacuation.StateDone, Drop: []string{ours}, Delete: true},
-		},
+		"gone":                     {of(webPod(), podGone), done},
+		"another pod has its name": {of(webPod(), podReplaced), done},
+		"it has finished":          {of(webPod(), finished), done},
 		"all instigators let go, others hold": {
 			of(webPod(), podGone, finalizers("example.com/audit", ours, other)),
 			verdict{
@@ -195,10 +187,7 @@ func TestThePodIsDone(t *testing.T) {
 			of(webPod(), podGone, deleted),
 			verdict{State: evacuation.StateDone, Drop: []string{ours}},
 		},
-		"a cancellation may be forbidden, an end may not": {
-			of(webPod(), podGone, forbidden),
-			verdict{State: evacuation.StateDone, Drop: []string{ours}, Delete: true},
-		},
+		"a cancellation may be forbidden, an end may not": {of(webPod(), podGone, forbidden), done},
 	})
 }
 
@@ -219,16 +208,10 @@ func TestNobodyAsksAnyMore(t *testing.T) {
 			},
 		},
 		"forbidden and completed: it comes to its end": {
-			of(webPod(), finalizers(), forbidden, active("backup.example.com", at(-time.Minute)), completed),
-			verdict{
-				State: evacuation.StateEvicting, Evict: true, Events: "PodEvicted",
-			},
+			of(webPod(), finalizers(), forbidden, active("backup.example.com", at(-time.Minute)), completed), evicts,
 		},
 		"forbidden and silent: the next one takes over": {
-			of(webPod(), finalizers(), forbidden, active("mover.example.com", at(-time.Hour))),
-			verdict{
-				State: evacuation.StateEvacuating, Active: "backup.example.com", Written: true, LookAgain: 30 * time.Minute, Events: "EvacuatorReplaced",
-			},
+			of(webPod(), finalizers(), forbidden, active("mover.example.com", at(-time.Hour))), activates("backup.example.com", "EvacuatorReplaced"),
 		},
 		"nobody with a turn has forbidden it": {
 			of(webPod(), finalizers(), forbidden),
@@ -281,20 +264,24 @@ func TestWhatIsNotEvicted(t *testing.T) {
 	})
 }
 
+// silence is the time after which an evacuator is replaced.
+const silence = 1800 * time.Second
+
+// activates is the decision that an evacuator acts from now on.
+func activates(class, event string) verdict {
+	return verdict{State: evacuation.StateEvacuating, Active: class, Written: true, LookAgain: silence, Events: event}
+}
+
+// evicts is the decision when no evacuator is left.
+var evicts = verdict{State: evacuation.StateEvicting, Evict: true, Events: "PodEvicted"}
+
 func TestTurns(t *testing.T) {
-	const turn = 1800 * time.Second
 	check(t, map[string]story{
 		"evacuators are recorded before anything else": {
 			of(webPod(), unresolved),
 			verdict{State: evacuation.StateEvacuating, Resolved: 2},
 		},
-		"the highest priority goes first": {
-			of(webPod()),
-			verdict{
-				State: evacuation.StateEvacuating, Written: true,
-				Active: "mover.example.com", LookAgain: turn, Events: "EvacuatorActivated",
-			},
-		},
+		"the highest priority goes first": {of(webPod()), activates("mover.example.com", "EvacuatorActivated")},
 		"the active one has time": {
 			of(webPod(), active("mover.example.com", at(-10*time.Minute))),
 			verdict{State: evacuation.StateEvacuating, LookAgain: 20 * time.Minute},
@@ -303,64 +290,25 @@ func TestTurns(t *testing.T) {
 			of(webPod(), active("mover.example.com", at(time.Minute))),
 			verdict{State: evacuation.StateEvacuating, LookAgain: 31 * time.Minute},
 		},
-		"a report from the future is not": {
-			of(webPod(), active("mover.example.com", at(61*time.Second))),
-			verdict{
-				State: evacuation.StateEvacuating, Active: "mover.example.com", Written: true, LookAgain: turn, Events: "EvacuatorRestarted",
-			},
-		},
-		"one without a timestamp begins now": {
-			of(webPod(), active("mover.example.com", nil)),
-			verdict{
-				State: evacuation.StateEvacuating, Active: "mover.example.com", Written: true, LookAgain: turn, Events: "EvacuatorRestarted",
-			},
-		},
+		"a report from the future is not":    {of(webPod(), active("mover.example.com", at(61*time.Second))), activates("mover.example.com", "EvacuatorRestarted")},
+		"one without a timestamp begins now": {of(webPod(), active("mover.example.com", nil)), activates("mover.example.com", "EvacuatorRestarted")},
 	})
 }
 
 func TestHandOver(t *testing.T) {
-	const turn = 1800 * time.Second
 	check(t, map[string]story{
-		"completed and still there: the next one": {
-			of(webPod(), active("mover.example.com", at(0)), completed),
-			verdict{
-				State: evacuation.StateEvacuating, Active: "backup.example.com", Written: true, LookAgain: turn, Events: "EvacuatorReplaced",
-			},
-		},
-		"silent for too long: the next one": {
-			of(webPod(), active("mover.example.com", at(-turn))),
-			verdict{
-				State: evacuation.StateEvacuating, Active: "backup.example.com", Written: true, LookAgain: turn, Events: "EvacuatorReplaced",
-			},
-		},
-		"an unknown evacuator hands over to the first": {
-			of(webPod(), active("stranger.example.com", at(0)), completed),
-			verdict{
-				State: evacuation.StateEvacuating, Active: "mover.example.com", Written: true, LookAgain: turn, Events: "EvacuatorReplaced",
-			},
-		},
-		"the last one completed: eviction": {
-			of(webPod(), active("backup.example.com", at(0)), completed),
-			verdict{
-				State: evacuation.StateEvicting, Evict: true, Events: "PodEvicted",
-			},
-		},
-		"the last one is silent: eviction": {
-			of(webPod(), active("backup.example.com", at(-2*turn))),
-			verdict{
-				State: evacuation.StateEvicting, Evict: true, Events: "PodEvicted",
-			},
-		},
+		"completed and still there: the next one":      {of(webPod(), active("mover.example.com", at(0)), completed), activates("backup.example.com", "EvacuatorReplaced")},
+		"silent for too long: the next one":            {of(webPod(), active("mover.example.com", at(-silence))), activates("backup.example.com", "EvacuatorReplaced")},
+		"an unknown evacuator hands over to the first": {of(webPod(), active("stranger.example.com", at(0)), completed), activates("mover.example.com", "EvacuatorReplaced")},
+		"the last one completed: eviction":             {of(webPod(), active("backup.example.com", at(0)), completed), evicts},
+		"the last one is silent: eviction":             {of(webPod(), active("backup.example.com", at(-2*silence))), evicts},
 		"the last one comes back: the eviction is put off": {
 			of(webPod(), active("backup.example.com", at(-time.Minute)), refusedBefore),
 			verdict{
 				State: evacuation.StateEvacuating, Active: "backup.example.com", Written: true, LookAgain: 29 * time.Minute, Events: "EvacuatorReturned",
 			},
 		},
-		"without evacuators: eviction": {
-			of(barePod()),
-			verdict{State: evacuation.StateEvicting, Evict: true},
-		},
+		"without evacuators: eviction": {of(barePod()), verdict{State: evacuation.StateEvicting, Evict: true}},
 	})
 }
 
