@@ -83,91 +83,69 @@ var becomes = map[string]struct {
 		"finish; BridgeDone",
 	},
 	"what was drained before the maintenance was changed is not drained": {
-		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 0); s.Maintenance.Generation = 2 },
+		during(0, func(s *bridge.Snapshot) { s.Maintenance.Generation = 2 }),
 		"keep; BridgeDraining",
 	},
 	"the maintenance goes with the node": {
-		func(t *testing.T, s *bridge.Snapshot) {
-			*s = begun(t, *s, 0)
-			s.Held, s.Node, s.Machine.Hooked = nil, nil, false
-		}, "delete, keep",
+		during(0, func(s *bridge.Snapshot) { s.Held, s.Node, s.Machine.Hooked = nil, nil, false }), "delete, keep",
 	},
 	"also when the Machine is gone": {
-		func(t *testing.T, s *bridge.Snapshot) {
-			*s = begun(t, *s, 0)
-			s.Held, s.Node, s.Machine = nil, nil, nil
-		}, "delete, keep",
+		during(0, func(s *bridge.Snapshot) { s.Held, s.Node, s.Machine = nil, nil, nil }), "delete, keep",
 	},
 	"and not before the node, so that nothing lands there again": {
-		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 0); s.Machine = nil }, "keep",
+		during(0, func(s *bridge.Snapshot) { s.Machine = nil }), "keep",
 	},
 	"a Machine that is made anew under the name ends it": {
-		func(t *testing.T, s *bridge.Snapshot) {
-			*s = begun(t, *s, 5)
-			s.Machine.Ref.UID, s.Machine.Deleting = "machine-2", false
-		}, "delete, keep",
+		during(5, func(s *bridge.Snapshot) { s.Machine.Ref.UID, s.Machine.Deleting = "machine-2", false }), "delete, keep",
 	},
 	"also when it is being deleted, too: the next one is for it": {
-		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 0); s.Machine.Ref.UID = "machine-2" }, "delete, keep",
+		during(0, func(s *bridge.Snapshot) { s.Machine.Ref.UID = "machine-2" }), "delete, keep",
 	},
 	"a node that registers again ends it": {
-		func(t *testing.T, s *bridge.Snapshot) {
-			*s = begun(t, *s, 0)
+		during(0, func(s *bridge.Snapshot) {
 			s.Held = registered(s.Held)
 			s.Machine = nil
-		}, "delete, keep",
+		}), "delete, keep",
 	},
 	"and is drained itself if its Machine still waits": {
-		func(t *testing.T, s *bridge.Snapshot) {
-			*s = begun(t, *s, 0)
+		during(0, func(s *bridge.Snapshot) {
 			s.Node = registered(s.Node)
 			s.Held = s.Node
-		}, "delete, keep",
+		}), "delete, keep",
 	},
 	"nodeRef moves to another node while the old one stays": {
-		func(t *testing.T, s *bridge.Snapshot) {
-			*s = begun(t, *s, 0)
-			s.Machine.Node, s.Node = "node-8", nil
-		}, "delete, keep",
+		during(0, func(s *bridge.Snapshot) { s.Machine.Node, s.Node = "node-8", nil }), "delete, keep",
 	},
 	"what ends meanwhile is waited for": {
-		func(t *testing.T, s *bridge.Snapshot) {
-			*s = begun(t, *s, 0)
+		during(0, func(s *bridge.Snapshot) {
 			s.Machine.Node, s.Maintenance.DeletionTimestamp = "node-8", &metav1.Time{Time: now}
-		}, "keep; BridgeWaiting",
+		}), "keep; BridgeWaiting",
 	},
 	"rules that come in the middle end the maintenance when it is known how they are obeyed": {
-		func(t *testing.T, s *bridge.Snapshot) {
-			*s = begun(t, *s, 5)
-			s.Ruled, s.Remote = true, &bridge.Remote{Left: 4}
-		},
+		during(5, func(s *bridge.Snapshot) { s.Ruled, s.Remote = true, &bridge.Remote{Left: 4} }),
 		"delete, elsewhere, keep; BridgeDraining",
 	},
 	"also when that does not work": {
-		func(t *testing.T, s *bridge.Snapshot) {
-			*s = begun(t, *s, 5)
+		during(5, func(s *bridge.Snapshot) {
 			s.Ruled, s.Remote = true, &bridge.Remote{Problem: "Secret infra/prod-kubeconfig does not exist"}
-		},
+		}),
 		"delete, elsewhere, keep; BridgeWaiting",
 	},
 	"and not before": {
-		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 5); s.Ruled = true }, "elsewhere, keep",
+		during(5, func(s *bridge.Snapshot) { s.Ruled = true }), "elsewhere, keep",
 	},
 	"if nothing is left by them the maintenance goes with the node": {
-		func(t *testing.T, s *bridge.Snapshot) {
-			*s = begun(t, *s, 5)
-			s.Ruled, s.Remote = true, &bridge.Remote{Done: true}
-		}, "finish; BridgeDone",
+		during(5, func(s *bridge.Snapshot) { s.Ruled, s.Remote = true, &bridge.Remote{Done: true} }), "finish; BridgeDone",
 	},
 	"rules that go in the middle leave the rest to a maintenance": {
 		func(_ *testing.T, s *bridge.Snapshot) { s.Remote = &bridge.Remote{Left: 4} }, "create cluster-api.infra.worker-1, keep",
 	},
 	"a node that goes under the drain lets the Machine go": {
-		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 5); s.Held, s.Node = nil, nil },
+		during(5, func(s *bridge.Snapshot) { s.Held, s.Node = nil, nil }),
 		"finish; BridgeDone",
 	},
 	"a hook that somebody removes is removed": {
-		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 5); s.Machine.Hooked = false }, "keep",
+		during(5, func(s *bridge.Snapshot) { s.Machine.Hooked = false }), "keep",
 	},
 	"a Cluster that is deleted is not waited for": {
 		func(_ *testing.T, s *bridge.Snapshot) { s.Around.Deleting = true }, "take; BridgeSkipped",
@@ -195,21 +173,19 @@ var becomes = map[string]struct {
 		"take; BridgeSkipped",
 	},
 	"opting out in the middle": {
-		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 5); s.Around.Opt = "" },
+		during(5, func(s *bridge.Snapshot) { s.Around.Opt = "" }),
 		"pause, take; BridgeSkipped",
 	},
 	"time that is left": {
-		func(t *testing.T, s *bridge.Snapshot) {
-			*s = begun(t, *s, 2)
+		during(2, func(s *bridge.Snapshot) {
 			s.Machine.DrainTimeout, s.Machine.DrainStart = 5*time.Minute, now.Add(-4*time.Minute)
-		},
+		}),
 		"keep, again in 1m0s; BridgeDraining",
 	},
 	"time that is over": {
-		func(t *testing.T, s *bridge.Snapshot) {
-			*s = begun(t, *s, 2)
+		during(2, func(s *bridge.Snapshot) {
 			s.Machine.DrainTimeout, s.Machine.DrainStart = 5*time.Minute, now.Add(-5*time.Minute)
-		},
+		}),
 		"finish; BridgeGivenUp",
 	},
 	"also for a cluster that nobody reaches": {
@@ -219,10 +195,9 @@ var becomes = map[string]struct {
 		"finish; BridgeGivenUp",
 	},
 	"a clock that is skewed ends nothing": {
-		func(t *testing.T, s *bridge.Snapshot) {
-			*s = begun(t, *s, 2)
+		during(2, func(s *bridge.Snapshot) {
 			s.Machine.DrainTimeout, s.Machine.DrainStart, s.ClockSkewed = time.Minute, now.Add(-time.Hour), true
-		},
+		}),
 		"keep; BridgeDraining",
 	},
 	"a paused Machine begins nothing": {
@@ -250,28 +225,21 @@ var becomes = map[string]struct {
 		"elsewhere, keep; BridgeWaiting",
 	},
 	"a maintenance of somebody else by this name": {
-		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 0); s.Maintenance.Labels = nil },
+		during(0, func(s *bridge.Snapshot) { s.Maintenance.Labels = nil }),
 		"keep; BridgeWaiting",
 	},
 	"or of another node": {
-		func(t *testing.T, s *bridge.Snapshot) {
-			*s = begun(t, *s, 0)
+		during(0, func(s *bridge.Snapshot) {
 			s.Maintenance.Spec.NodeSelector.NodeSelectorTerms[0].MatchFields[0].Values = []string{"node-8"}
 			delete(s.Maintenance.Annotations, v1alpha1.BridgeUIDsAnnotation)
-		}, "keep; BridgeWaiting",
+		}), "keep; BridgeWaiting",
 	},
 	"one that somebody has made, of another stage": {
-		func(t *testing.T, s *bridge.Snapshot) {
-			*s = begun(t, *s, 3)
-			s.Maintenance.Spec.Stage = v1alpha1.StageCordon
-		},
+		during(3, func(s *bridge.Snapshot) { s.Maintenance.Spec.Stage = v1alpha1.StageCordon }),
 		"keep; BridgeWaiting",
 	},
 	"one that somebody has ended": {
-		func(t *testing.T, s *bridge.Snapshot) {
-			*s = begun(t, *s, 0)
-			s.Maintenance.Spec.Stage = v1alpha1.StageComplete
-		},
+		during(0, func(s *bridge.Snapshot) { s.Maintenance.Spec.Stage = v1alpha1.StageComplete }),
 		"keep; BridgeWaiting",
 	},
 }

@@ -15,7 +15,7 @@ var holds = map[string]struct {
 	want   string
 }{
 	"one whose instance is gone": {
-		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 5); s.Instance.Gone = true },
+		during(5, func(s *bridge.Snapshot) { s.Instance.Gone = true }),
 		"pause, take; BridgeSkipped",
 	},
 	"one whose instance is being deleted": {
@@ -27,7 +27,7 @@ var holds = map[string]struct {
 		"take; BridgeSkipped",
 	},
 	"an instance that cannot be read is there, unless Cluster API says that it is gone": {
-		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 5); s.Instance.Unread = "forbidden" },
+		during(5, func(s *bridge.Snapshot) { s.Instance.Unread = "forbidden" }),
 		"keep; BridgeDraining",
 	},
 	"as it does here": {
@@ -49,7 +49,7 @@ var holds = map[string]struct {
 		func(_ *testing.T, s *bridge.Snapshot) { s.Machine.Node, s.Machine.Waits = "", false }, "keep",
 	},
 	"a pause in the middle stops the drain": {
-		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 5); s.Machine.Paused = true },
+		during(5, func(s *bridge.Snapshot) { s.Machine.Paused = true }),
 		"pause, keep; BridgeWaiting",
 	},
 	"and its end goes on with it": {
@@ -64,22 +64,15 @@ var holds = map[string]struct {
 		}, "keep; BridgeWaiting",
 	},
 	"a hook of others in the middle stops the drain": {
-		func(t *testing.T, s *bridge.Snapshot) {
-			*s = begun(t, *s, 5)
-			s.Machine.Others = []bridge.Hook{{Name: "backup", Owner: "db-team"}}
-		}, "pause, keep; BridgeWaiting",
+		during(5, func(s *bridge.Snapshot) { s.Machine.Others = []bridge.Hook{{Name: "backup", Owner: "db-team"}} }), "pause, keep; BridgeWaiting",
 	},
 	"a Cluster that cannot be read may be paused": {
-		func(t *testing.T, s *bridge.Snapshot) {
-			*s = begun(t, *s, 5)
+		during(5, func(s *bridge.Snapshot) {
 			s.Around, s.AroundUnread = nil, "Cluster infra/prod could not be read: timeout"
-		}, "pause, keep; BridgeWaiting",
+		}), "pause, keep; BridgeWaiting",
 	},
 	"one that is excluded in the middle": {
-		func(t *testing.T, s *bridge.Snapshot) {
-			*s = begun(t, *s, 5)
-			s.Machine.Excluded = v1alpha1.ExcludeNodeDrainingAnnotation
-		}, "pause, take; BridgeSkipped",
+		during(5, func(s *bridge.Snapshot) { s.Machine.Excluded = v1alpha1.ExcludeNodeDrainingAnnotation }), "pause, take; BridgeSkipped",
 	},
 	"the beginning of a drain is noted, as its time may be limited in the middle": {
 		func(_ *testing.T, s *bridge.Snapshot) { s.Machine.DrainStart = time.Time{} }, "begin",

@@ -86,6 +86,14 @@ func begun(t *testing.T, s bridge.Snapshot, left int32) bridge.Snapshot {
 	return s
 }
 
+// during changes a drain that has begun, with pods left.
+func during(left int32, change func(*bridge.Snapshot)) func(*testing.T, *bridge.Snapshot) {
+	return func(t *testing.T, s *bridge.Snapshot) {
+		*s = begun(t, *s, left)
+		change(s)
+	}
+}
+
 func TestMain(m *testing.M) { os.Exit(golden.Main(m)) }
 
 // told is a decision, with the reason that it gives; testdata/messages.txt has its words.
