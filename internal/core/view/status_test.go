@@ -229,23 +229,10 @@ func TestThoseWhoWaitForEachOtherAreNamed(t *testing.T) {
 		budgets []*policyv1.PodDisruptionBudget
 		want    []string
 	}{
-		"one waits for another": {
-			[]*v1alpha1.NodeMaintenance{kernel(node("node-1", 1, locked("web")), node("node-2", 0))},
-			[]*policyv1.PodDisruptionBudget{lockedBy("web", "kernel", "node-2")},
-			nil,
-		},
 		"two wait for each other's locks": {
 			[]*v1alpha1.NodeMaintenance{named("left", node("node-1", 1, locked("web"))), named("right", node("node-2", 1, locked("db")))},
 			[]*policyv1.PodDisruptionBudget{lockedBy("web", "right", "node-2"), lockedBy("db", "left", "node-1")},
 			[]string{"None of these can proceed: node/node-1 waits for pdb/shop/web; pdb/shop/web is locked by node/node-2; node/node-2 waits for pdb/shop/db; pdb/shop/db is locked by node/node-1."},
-		},
-		"two wait for each other's turn": {
-			[]*v1alpha1.NodeMaintenance{
-				named("left", waiting("node-1", 1, "node-2")),
-				named("right", waiting("node-2", 1, "node-3", "node-1")),
-			},
-			nil,
-			[]string{"None of these can proceed: node/node-1 waits for node/node-2; node/node-2 waits for node/node-1."},
 		},
 		"one has locked its own way": {
 			[]*v1alpha1.NodeMaintenance{kernel(node("node-1", 1, locked("web")))},
