@@ -34,7 +34,7 @@ const waitsForKinds = 365 * 24 * time.Hour
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
-// newConfig leads to the API server: writes go through the fence, and answers tell the time.
+// newConfig returns a config for the API server: writes pass the fence, and answers show the time.
 func newConfig(f flags, fence *kube.Fence, skew *kube.Skew) (*rest.Config, error) {
 	config, err := ctrl.GetConfig()
 	if err != nil {

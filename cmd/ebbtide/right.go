@@ -94,7 +94,7 @@ func reviewRights(ctx context.Context, config *rest.Config, f *flags) (*rights, 
 	return r, nil
 }
 
-// needs are the rights of the parts that are switched on, as the roles of the chart give them.
+// needs returns the rights of the parts that are switched on, as the roles of the chart give them.
 func (f *flags) needs() (right.Rights, error) {
 	needs := right.Rights{}
 	for part, file := range f.roles() {
@@ -116,7 +116,7 @@ func (f *flags) needs() (right.Rights, error) {
 	return needs, nil
 }
 
-// roles are the files of the chart with the roles of the parts that are switched on.
+// roles returns the files of the chart with the roles of the parts that are switched on.
 func (f *flags) roles() map[right.Part]string {
 	files := map[right.Part]string{right.Core: "role"}
 	if f.machines {
@@ -185,7 +185,7 @@ func (r *rights) review(ctx context.Context) (right.Rights, error) {
 	return needs.Lacking(func(one right.Right) bool { return granted[one] }), err
 }
 
-// note tells of what is lacking, if that is new.
+// note reports missing rights once.
 func (r *rights) note(lacking right.Rights) {
 	before := r.lacking.Swap(&lacking)
 	for _, part := range r.needs.Parts() {
@@ -215,14 +215,14 @@ func (r *rights) watch(ctx context.Context, emit func(...event.Event)) error {
 			return nil
 		case <-time.After(lookEvery):
 		}
-		// A look that fails says that they may have changed.
+		// After a failed check they may have changed.
 		now, err := r.basis(ctx)
 		if err == nil && now == basis && time.Since(reviewed) < reviewEvery {
 			continue
 		}
 		lacking, err := r.review(ctx)
 		if err != nil {
-			// What is not known changes nothing.
+			// An unknown answer changes nothing.
 			ctrl.Log.V(1).Info("The rights of the manager's account are not known", "reason", err.Error())
 			continue
 		}

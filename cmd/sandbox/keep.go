@@ -25,7 +25,7 @@ func newKeep() *cobra.Command {
 	return cmd
 }
 
-// keep keeps the cluster up until this process is told to end.
+// keep keeps the cluster up until the context ends.
 func (o *options) keep(ctx context.Context) error {
 	return sandbox.Background{Dir: o.dir}.Keep(ctx, func(ctx context.Context) (*sandbox.Cluster, error) {
 		binaries, err := sandbox.Build(ctx, sandbox.BuildSpec{Nodes: o.realNodes > 0}, os.Stderr)

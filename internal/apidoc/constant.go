@@ -41,15 +41,15 @@ func readConstants(folder string) ([]group, error) {
 	r := reader{info: types.Info{Defs: map[*ast.Ident]types.Object{}}, typeDocs: map[string]string{}}
 	// Constants do not depend on other packages, so it does not matter that these
 	// are not found.
-	config := types.Config{Importer: nobody{}, Error: func(error) {}}
+	config := types.Config{Importer: noImports{}, Error: func(error) {}}
 	_, _ = config.Check(folder, set, files, &r.info)
 	return r.read(files), nil
 }
 
-// nobody imports nothing.
-type nobody struct{}
+// noImports imports nothing.
+type noImports struct{}
 
-func (nobody) Import(string) (*types.Package, error) { return nil, errors.New("not needed") }
+func (noImports) Import(string) (*types.Package, error) { return nil, errors.New("not needed") }
 
 // reader reads constants with their values and comments.
 type reader struct {

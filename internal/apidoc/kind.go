@@ -75,8 +75,8 @@ func readKind(file string) (kind, error) {
 	return k, nil
 }
 
-// collect adds a field and those in it, but not what is in a label selector or a
-// condition: these are told once, or by Kubernetes.
+// collect adds a field and those in it, but not those in a label selector or a condition, which are
+// documented once or by Kubernetes.
 func (k *kind) collect(f field) {
 	k.fields = append(k.fields, f)
 	inside := f.schema
@@ -110,7 +110,7 @@ func isConditions(s schema) bool {
 	return s.Items != nil && s.Items.Schema.Properties["lastTransitionTime"].Type != ""
 }
 
-// typeOf is the type of a field as people call it.
+// typeOf returns the type of a field in words.
 func typeOf(s schema) string {
 	switch {
 	case isConditions(s):
@@ -183,7 +183,7 @@ func whole(limit *float64) *int64 {
 	return new(int64(*limit))
 }
 
-// bounds says between what a size is.
+// bounds describes the limits of a size.
 func bounds(unit string, least, most *int64) []string {
 	switch {
 	case least == nil && most == nil:
@@ -200,8 +200,8 @@ func bounds(unit string, least, most *int64) []string {
 // quoted is a piece of text in a CEL expression.
 var quoted = regexp.MustCompile(`'([^']*)'`)
 
-// refusals are the words with which the rules of a field, and those of its
-// entries, refuse. What a message is made of at that moment is left open.
+// refusals returns the messages of the rules of a field and of its entries. Parts of a message that
+// are computed are left out.
 func refusals(s schema) (words []string) {
 	if s.Format == "date-time" {
 		return nil // Its type says the same.

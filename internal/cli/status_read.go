@@ -130,16 +130,7 @@ func (r *reading) readCordoned(ctx context.Context) {
 func (r *reading) readNodes(ctx context.Context, names []string) {
 	r.Nodes = map[string]*corev1.Node{}
 	if len(names) <= maxListedNodes {
-		kube.Parallel(atOnce, len(names), func(i int) {
-			name, node := names[i], &corev1.Node{}
-			if err := r.reached.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
-				r.noteUnread("get node "+name, err)
-				return
-			}
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.Nodes[name] = node
-		})
+		readEach(ctx, r, "node", keysOf(names), func(node *corev1.Node) { r.Nodes[node.Name] = node })
 		return
 	}
 	_, err := pages(ctx, r.reached, &corev1.NodeList{}, func(node *corev1.Node) *corev1.Node {
@@ -173,17 +164,7 @@ func (r *reading) locking() []client.ObjectKey {
 
 // readBudgets reads the locked budgets.
 func (r *reading) readBudgets(ctx context.Context) {
-	keys := r.locking()
-	kube.Parallel(atOnce, len(keys), func(i int) {
-		key, b := keys[i], &policyv1.PodDisruptionBudget{}
-		if err := r.reached.Get(ctx, key, b); err != nil {
-			r.noteUnread("get poddisruptionbudget "+key.String(), err)
-			return
-		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.Budgets = append(r.Budgets, b)
-	})
+	readEach(ctx, r, "poddisruptionbudget", r.locking(), func(b *policyv1.PodDisruptionBudget) { r.Budgets = append(r.Budgets, b) })
 	slices.SortFunc(r.Budgets, func(a, b *policyv1.PodDisruptionBudget) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
@@ -199,16 +180,33 @@ func (r *reading) readRecords(ctx context.Context, m *v1alpha1.NodeMaintenance) 
 	for i := range m.Status.NodeStatuses {
 		names = append(names, m.Status.NodeStatuses[i].NodeRef.Name)
 	}
-	kube.Parallel(atOnce, min(len(names), maxRecords), func(i int) {
-		name, record := names[i], &v1alpha1.DrainRecord{}
-		if err := r.reached.Get(ctx, client.ObjectKey{Name: name}, record); err != nil {
-			r.noteUnread("get drainrecord "+name, err)
+	names = names[:min(len(names), maxRecords)]
+	readEach(ctx, r, "drainrecord", keysOf(names), func(record *v1alpha1.DrainRecord) { r.Records[record.Name] = record })
+}
+
+// readEach reads objects by key. Keep is called for one at a time.
+func readEach[T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, r *reading, kind string, keys []client.ObjectKey, keep func(P)) {
+	kube.Parallel(atOnce, len(keys), func(i int) {
+		object := P(new(T))
+		if err := r.reached.Get(ctx, keys[i], object); err != nil {
+			r.noteUnread("get "+kind+" "+strings.TrimPrefix(keys[i].String(), "/"), err)
 			return
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.Records[name] = record
+		keep(object)
 	})
+}
+
+func keysOf(names []string) []client.ObjectKey {
+	keys := make([]client.ObjectKey, len(names))
+	for i, name := range names {
+		keys[i].Name = name
+	}
+	return keys
 }
 
 // readLeaving reads the evacuating pods of the nodes that are shown with their pods.

@@ -170,7 +170,7 @@ func addFolders(w *tar.Writer, known map[string]bool, folder string) error {
 	return w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: folder[1:] + "/", Mode: 0o555, ModTime: time.Unix(0, 0)})
 }
 
-// addFile adds a file of root's that everybody can read and nobody can write.
+// addFile adds a file of root's that every user can read and none can write.
 func addFile(w *tar.Writer, name string, mode int64, data []byte) error {
 	header := &tar.Header{Typeflag: tar.TypeReg, Name: name[1:], Mode: mode, Size: int64(len(data)), ModTime: time.Unix(0, 0)}
 	if err := w.WriteHeader(header); err != nil {

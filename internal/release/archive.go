@@ -16,7 +16,7 @@ import (
 	"ebbtide.dev/ebbtide/charts"
 )
 
-// entry is a file in an archive. All are of the same time and of nobody.
+// entry is a file in an archive. All have the same time and no owner.
 type entry struct {
 	name    string
 	data    []byte

@@ -9,9 +9,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/sandbox/machine"
 )
 
-// AuditWrites is an audit policy that records who changed what: enough to count
-// writes. Only the states of budgets are recorded with what they say, which tells when
-// one has opened.
+// AuditWrites is an audit policy that records all writes without content, except the states of
+// budgets, which show when one has opened.
 const AuditWrites = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -94,9 +93,9 @@ func (c *Cluster) apiserver(etcdPort int) component {
 	}
 }
 
-// reachedBy has the API server listen to those who need it: real nodes or nobody else than
-// us. The first plugin lets a namespace keep its pods on nodes of its own. The second asks
-// for a right to the finalizers of owners, as it does in OpenShift.
+// reachedBy returns flags for the address of the API server, which only real nodes need to reach,
+// and for two plugins. The first lets a namespace keep its pods on nodes of its own. The second
+// requires a right to the finalizers of owners, as in OpenShift.
 func (c *Cluster) reachedBy() []string {
 	const plugins = "--enable-admission-plugins=PodNodeSelector,OwnerReferencesPermissionEnforcement"
 	if c.rack == nil {

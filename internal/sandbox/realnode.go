@@ -43,7 +43,7 @@ func (c *Cluster) openRack(ctx context.Context) (err error) {
 	return nil
 }
 
-// closeRack turns all machines off.
+// closeRack stops all machines.
 func (c *Cluster) closeRack() error {
 	if c.forwarded != nil {
 		_ = c.forwarded.Close()

@@ -193,7 +193,7 @@ func (w wrapper) write(ctx context.Context, dir string) error {
 	return err
 }
 
-// wrap turns the go.mod of the wrapped module into that of the wrapper.
+// wrap converts the go.mod of the wrapped module to that of the wrapper.
 func (w wrapper) wrap(upstream []byte) ([]byte, error) {
 	f, err := modfile.Parse("go.mod", upstream, nil)
 	if err != nil {

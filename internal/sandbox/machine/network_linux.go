@@ -34,7 +34,7 @@ func InNetwork(pid int, f func() error) error {
 	}
 	err = f()
 	if back := unix.Setns(int(own.Fd()), unix.CLONE_NEWNET); back != nil {
-		// The thread stays locked, so that nobody else runs on it.
+		// The thread stays locked, so that no other goroutine runs on it.
 		return fmt.Errorf("leave network: %w", back)
 	}
 	// Not a deferred call: the thread must live, because what it has started dies with it.

@@ -241,7 +241,7 @@ func (r *Rack) Forward(listener net.Listener, address string) {
 	forward(listener, func() (net.Conn, error) { return r.Dial(context.Background(), "tcp", address) })
 }
 
-// Close turns everything off. Nothing is left but folders.
+// Close stops everything. Only folders remain.
 func (r *Rack) Close() error {
 	results := make(chan error, len(r.nodes))
 	for _, m := range r.nodes {

@@ -26,8 +26,7 @@ import (
 // workers bounds how many objects of a kind are worked on at the same time.
 const workers = 16
 
-// Run provides in a cluster until the context ends, and tells the logger what it
-// does and what fails. The kinds have to be installed.
+// Run runs the provider in a cluster until the context ends. The kinds have to be installed.
 func Run(ctx context.Context, config *rest.Config, logger logr.Logger) error {
 	scheme, err := sandbox.Scheme()
 	if err != nil {
