@@ -50,8 +50,7 @@ func warning(reason string) eventFor {
 	return func(m *v1alpha1.Machine, message string) event.Event { return event.MachineHeldUp(m, reason, message) }
 }
 
-// gone reports a deletion if a step expects it, and warns otherwise. A Node is deleted with its
-// infrastructure by cloud controller managers.
+// gone reports an expected deletion, and warns of any other.
 func gone(s step, deleted eventFor) eventFor {
 	lacking := warning(v1alpha1.ReasonNotFound)
 	return func(m *v1alpha1.Machine, message string) event.Event {

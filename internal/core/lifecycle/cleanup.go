@@ -57,8 +57,7 @@ func (p *planner) remove(name string, r Reading[External], del func(*Decision)) 
 	}
 }
 
-// nodeStep is phase 10 of the deletion-process page. Its timeout starts with the step, since one of
-// the whole deletion would have expired.
+// nodeStep is phase 10 of the deletion-process page. Its timeout starts with the step.
 var nodeStep = step{
 	name:   StepDeleteNode,
 	title:  func(p *planner) string { return "Deleting " + p.nodeName() },
@@ -94,8 +93,7 @@ func (p *planner) lookNode() verdict {
 	}
 }
 
-// isNodeTried reports whether the deletion of the Node was tried. It is tried once however late, as
-// the manager may have been down since the start was recorded.
+// isNodeTried reports whether the deletion of the Node was tried, which happens once however late.
 func (p *planner) isNodeTried(problem string) bool {
 	return problem != "" || p.Failure != "" || p.node.node.DeletionTimestamp != nil
 }

@@ -61,8 +61,7 @@ func DecideCluster(s ClusterSnapshot) ClusterDecision {
 	return d
 }
 
-// holdOff returns the pause to record. A connection that is not in use, as after a restart, does
-// not know it, so the recorded one stays until the spec changes.
+// holdOff returns the pause to record. The recorded one stays while the connection is not in use.
 func holdOff(s ClusterSnapshot) *v1alpha1.ClusterHoldOff {
 	unused := s.Reachable.Reason == v1alpha1.ReasonNotInUse
 	if s.HoldOff == nil && unused && s.Cluster.Status.ObservedGeneration == s.Cluster.Generation {

@@ -47,8 +47,7 @@ func ReadControlPlane(object *unstructured.Unstructured, machine *v1alpha1.Machi
 	return r.identify(object, machine)
 }
 
-// reader reads fields of a foreign object and keeps the first fault against the contract. Such a
-// field counts as absent.
+// reader reads fields of a foreign object. It ignores invalid ones and keeps the first fault.
 type reader struct {
 	object map[string]any
 	fault  string

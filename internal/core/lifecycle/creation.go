@@ -48,8 +48,7 @@ func (p *planner) advance() {
 
 func (p *planner) created() bool { return p.founded() || p.Bootstrap != nil && owned(*p.Bootstrap) }
 
-// founded reports whether the Machine has its infrastructure, after which preCreate hooks have no
-// effect.
+// founded reports whether the Machine has its infrastructure, so that preCreate hooks are late.
 func (p *planner) founded() bool { return p.Machine.Status.NodeRef != nil || owned(p.Infrastructure) }
 
 func owned(r Reading[External]) bool { return r.Object != nil && r.Object.Owned }
@@ -76,8 +75,7 @@ func (p *planner) creatable() bool {
 
 func (*planner) wait() {}
 
-// bootstrapped reports whether the bootstrap data is or was there. There is no infrastructure of
-// ours without it.
+// bootstrapped reports whether the bootstrap data is or was there.
 func (p *planner) bootstrapped() bool {
 	return p.bootstrapState().ready() || p.founded()
 }

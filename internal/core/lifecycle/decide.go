@@ -39,8 +39,8 @@ func Decide(s Snapshot) Decision {
 type planner struct {
 	Snapshot
 	node observedNode
-	// untouchable is the reason why the Node is neither drained nor deleted. It is empty if the
-	// Node is, or if that is unknown because of unclear.
+	// untouchable says why the Node is kept, unclear why that is unknown; both empty if it is not
+	// kept.
 	untouchable, unclear string
 	// left describes what the deletion leaves behind.
 	left []string

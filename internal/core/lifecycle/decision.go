@@ -56,23 +56,19 @@ type Decision struct {
 	AddFinalizer  bool
 	DropFinalizer bool
 	Status        v1alpha1.MachineStatus
-	// Record is true if ProviderID or Status must be stored before the next action. Nothing else is
-	// done then.
+	// Record is true if ProviderID or Status must be stored before any action.
 	Record bool
 	// ProviderID is written to the spec unless it is empty.
 	ProviderID string
-	// AdoptBootstrap and AdoptInfrastructure make the Machine the controlling owner, which starts
-	// the controller of the object.
+	// AdoptBootstrap and AdoptInfrastructure make the Machine the controller of the object.
 	AdoptBootstrap, AdoptInfrastructure bool
 	// Cordon is the Node to cordon. A failure only delays the drain.
 	Cordon *corev1.Node
 	// Drain is set while pods are drained, or are late and use volumes that are waited for.
 	Drain *nodedrain.Decision
-	// DrainStarts is true when pods begin to leave, also after they could not be read; DrainEnds
-	// when none has to. For logs.
+	// DrainStarts is true when pods begin to leave, DrainEnds when none has to. For logs.
 	DrainStarts, DrainEnds bool
-	// NodeMissing is true if the decision assumes that no Node has the providerID, which a live
-	// read must confirm.
+	// NodeMissing is true if a live read must confirm that no Node has the providerID.
 	NodeMissing bool
 	// DeleteInfrastructure and DeleteBootstrap delete the object by UID and resource version.
 	DeleteInfrastructure, DeleteBootstrap bool

@@ -160,8 +160,7 @@ func (p *planner) began() v1alpha1.MachineDeletionStatus {
 	return *p.Machine.Status.Deletion
 }
 
-// expired reports whether a step has used up its limit, which is never so while the clock is
-// skewed.
+// expired reports whether a step has used up its limit; never while the clock is skewed.
 func (p *planner) expired(began *metav1.Time, limit time.Duration) bool {
 	return !p.ClockSkewed && p.overAt(p.Now, began, limit)
 }

@@ -74,8 +74,7 @@ func (p *planner) skipDrain() string {
 	}
 }
 
-// instance returns the reason why nothing runs on the Node that could end a pod or detach a volume.
-// An instance that someone else deletes is drained as long as its kubelet responds.
+// instance returns why nothing runs on the Node any more; empty if something may.
 func (p *planner) instance() string {
 	switch e := p.Infrastructure.Object; {
 	case !p.Machine.Status.InfrastructureSeen:
@@ -151,8 +150,7 @@ func (p *planner) givenUp(rest string) string {
 		p.nodeName(), drainLimit(p.Machine), rest)
 }
 
-// cordon keeps the Node unschedulable from the start of its drain, as later pods would be deleted
-// with it.
+// cordon keeps the Node unschedulable from the start of its drain.
 func (p *planner) cordon() {
 	node := p.node.node
 	ours := p.began().NodeDrainStartTime != nil && p.untouchable == "" && p.unclear == ""

@@ -15,8 +15,7 @@ var preDrainHooksStep = step{
 	began: func(d *v1alpha1.MachineDeletionStatus) **metav1.Time { return &d.PreDrainHookWaitStartTime },
 }
 
-// lookPreDrain waits for hooks until the drain is over: a hook that is added while pods leave holds
-// the rest of them.
+// lookPreDrain waits for hooks until the drain is over, also for those added meanwhile.
 func (p *planner) lookPreDrain() verdict {
 	if hooks := preDrainHooks(p.Machine); len(hooks) > 0 && p.untouchable == "" && !p.isDrained() {
 		return verdict{outcome: waits, message: nodedrain.List(hooks, namedHooks)}
@@ -32,8 +31,7 @@ var preTerminateHooksStep = step{
 	began: func(d *v1alpha1.MachineDeletionStatus) **metav1.Time { return &d.PreTerminateHookWaitStartTime },
 }
 
-// lookPreTerminate waits for hooks, also of a Machine without Node or infrastructure, until the
-// deletion of the infrastructure has begun.
+// lookPreTerminate waits for hooks until the deletion of the infrastructure has begun.
 func (p *planner) lookPreTerminate() verdict {
 	if hooks := preTerminateHooks(p.Machine); len(hooks) > 0 && !p.terminating() {
 		return verdict{outcome: waits, message: nodedrain.List(hooks, namedHooks)}

@@ -64,8 +64,7 @@ func (p *planner) recordHookSeen() {
 	}
 }
 
-// leftControlPlane reports whether the KubeadmControlPlane has removed the Node from the control
-// plane: its hook was seen and is gone. The kubelet may have no API server then.
+// leftControlPlane reports whether the hook of the KubeadmControlPlane was seen and is gone.
 func (p *planner) leftControlPlane() bool {
 	_, present := p.Machine.Annotations[v1alpha1.ControlPlaneHookAnnotation]
 	return p.Machine.Status.ControlPlaneHookSeen && !present && ownedByKubeadm(p.Machine)

@@ -16,8 +16,7 @@ const goneForGood = "If the cluster is lost, set annotations " + v1alpha1.Exclud
 
 const namedNodes = 5
 
-// observedNode is the Node of the Machine. Without a node it is either missing or there is a
-// problem.
+// observedNode is the Node of the Machine. Without one it is missing or there is a problem.
 type observedNode struct {
 	state
 	node *corev1.Node
@@ -83,8 +82,7 @@ func withNode(node *corev1.Node) observedNode {
 	return observedNode{state{v1alpha1.ReasonReady, fmt.Sprintf("Node %s.", node.Name)}, node}
 }
 
-// findByProviderID prefers the earlier Node of the Machine if several have the providerID. It has
-// another UID if the host registered again.
+// findByProviderID prefers the earlier Node of the Machine if several have the providerID.
 func (p *planner) findByProviderID(id string) observedNode {
 	nodes := Own(p.Machine, p.Nodes)
 	if ref := p.Machine.Status.NodeRef; ref != nil && ref.UID != "" {
@@ -111,8 +109,7 @@ func (p *planner) findByProviderID(id string) observedNode {
 		len(nodes), id, nodedrain.List(names, namedNodes))
 }
 
-// explainMissing distinguishes a Node that is gone, one that never existed and one that only has
-// the same name.
+// explainMissing distinguishes a Node that is gone, never existed or only shares the name.
 func (p *planner) explainMissing(id string) observedNode {
 	ref := p.Machine.Status.NodeRef
 	switch {
@@ -180,8 +177,7 @@ func (p *planner) whyUntouchable() (untouchable, unclear string) {
 	}
 }
 
-// controlPlaneLost reports whether this is the last of the control-plane Machines that the Cluster
-// had. Machines that are being deleted do not count.
+// controlPlaneLost reports whether no other control-plane Machine is left.
 func (p *planner) controlPlaneLost() bool {
 	had := p.Cluster.Object.Status.ControlPlaneMachinesSeen || InControlPlane(p.Machine)
 	for _, sibling := range p.Siblings {

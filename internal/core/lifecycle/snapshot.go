@@ -57,8 +57,7 @@ type Snapshot struct {
 	// it has the providerID.
 	Nodes        []*corev1.Node
 	NodesProblem string
-	// NodesUnneeded is true if Nodes were not read because the Machine has one, which is assumed to
-	// exist.
+	// NodesUnneeded is true if Nodes were not read because the Machine already has one.
 	NodesUnneeded bool
 	// Failure is the failed action of the previous decision.
 	Failure string

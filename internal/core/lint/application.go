@@ -51,8 +51,7 @@ func podOf(template *corev1.PodTemplateSpec) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 }
 
-// statefulSet checks whether a StatefulSet has a single pod, which is only replaced after it is
-// gone. Third-party evacuators handle that.
+// statefulSet checks whether a StatefulSet has a single pod, which is replaced late.
 func (l *linter) statefulSet(set *appsv1.StatefulSet) {
 	evacuators, _ := podclass.Evacuators(podOf(&set.Spec.Template))
 	switch {

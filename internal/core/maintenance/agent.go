@@ -96,8 +96,7 @@ func (n *node) agentReport(object *corev1.Pod) (report v1alpha1.StaticPod, found
 	return n.agent.StaticPods[at], true
 }
 
-// readUnmirrored adds the static pods whose mirror pod was deleted. They are gone once the agent
-// reports them as held.
+// readUnmirrored adds static pods without mirror pod, until the agent reports them as held.
 func (r *reader) readUnmirrored(n *node) {
 	if n.agent == nil {
 		return

@@ -13,8 +13,7 @@ import (
 
 const maxBlockedNodes = 10
 
-// blockedEvents report what blocks a maintenance since the status that was read: on itself when
-// the cause changes, and on nodes, each with a pod that does not leave, when a cause is new.
+// blockedEvents reports new causes that block the maintenance, on itself and on nodes with a pod.
 func (c *conclusion) blockedEvents(m *maintenance, nodes []nodeStatus, d *MaintenanceDecision) []event.Event {
 	var events []event.Event
 	before, now := meta.FindStatusCondition(m.object.Status.Conditions, v1alpha1.ConditionBlocked), meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionBlocked)

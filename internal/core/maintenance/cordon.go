@@ -23,8 +23,7 @@ func (t *targeted) cordonOf(o *outcome) cordon.Decision {
 	return cordon.Decide(n, t.Now)
 }
 
-// wantsUncordon returns true if an administrator has set stage Complete before anything began.
-// A deletion alone does not want that.
+// wantsUncordon reports whether a user set stage Complete before anything began.
 func (m *maintenance) wantsUncordon() bool {
 	if m.stage != v1alpha1.StageComplete || hasStarted(m.object, v1alpha1.StageCordon, v1alpha1.StageDrain) {
 		return false

@@ -78,8 +78,7 @@ func latePods(one *selection, covered []bool) []deadline.Pod {
 	return pods
 }
 
-// deadlineEntry returns the last entry of the drain plan that a deadline has brought a node to;
-// -1 if there is none.
+// deadlineEntry returns the last entry that a deadline has brought a node to; -1 if none.
 func (s *observation) deadlineEntry(one *selection) int {
 	m := one.maintenance
 	if one.counted() == 0 || !s.deletesOn(one.node, m) {
@@ -88,8 +87,7 @@ func (s *observation) deadlineEntry(one *selection) int {
 	return min(m.deadline.Reach(latePods(one, nil), s.Now), m.plan.Len()-1)
 }
 
-// dueDeletions returns the pods of a node that are deleted for deadlines, by index. If several
-// deadlines concern a pod, the earliest counts.
+// dueDeletions returns the pods that deadlines delete, by index. The earliest deadline counts.
 func (t *targeted) dueDeletions(o *outcome) map[int]dueDeletion {
 	due := map[int]dueDeletion{}
 	for _, one := range o.drains {
@@ -139,8 +137,7 @@ func (c *conclusion) deletionsOf(o *outcome) []Deletion {
 	return deletions
 }
 
-// pastDeadline returns the condition PastDeadline of a maintenance in Drain; nil if it has no
-// deadline.
+// pastDeadline returns the condition PastDeadline; nil without a deadline.
 func (c *conclusion) pastDeadline(m *maintenance, t status.Totals, blocked metav1.Condition) *metav1.Condition {
 	state := m.deadline.State(c.Now, m.began, c.ClockSkewed)
 	if state == deadline.None {

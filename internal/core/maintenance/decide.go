@@ -16,8 +16,7 @@ import (
 // node with one of them, directly or through others.
 func Decide(snapshot Snapshot) Decision { return conclude(snapshot).decision() }
 
-// conclude decides what is done to every node: it reads the snapshot, decides by the plans which
-// pods leave each node, and then decides about each node.
+// conclude reads the snapshot, sets the targets of nodes by the plans, and decides about each node.
 func conclude(snapshot Snapshot) *conclusion {
 	t := target(read(snapshot))
 	c := &conclusion{
@@ -71,8 +70,7 @@ type conclusion struct {
 	*targeted
 	// nodes shadows targeted.nodes, in the same order.
 	nodes []outcome
-	// waiting caches the explanations of nodes that wait, by the ages of the maintenance that
-	// limits and the one that waits.
+	// waiting caches explanations by the ages of the limiting and the waiting maintenance.
 	waiting map[[2]int]Explanation
 	// planned caches the targets of maintenances in Idle, by their text.
 	planned                          map[string]*status.Targets
@@ -124,8 +122,7 @@ func (c *conclusion) requeueAfter() time.Duration {
 	return all.wakeTime.Sub(c.Now)
 }
 
-// drained returns true if nothing is left on the node and nothing new can come: it is cordoned,
-// and handed over if it has to be.
+// drained reports whether the node is emptied, cordoned and, if needed, handed over.
 func (o *outcome) drained(one *selection) bool {
 	return o.emptied(one) && o.object.Spec.Unschedulable && !o.awaitsHandOver(one)
 }

@@ -30,8 +30,7 @@ type Decision struct {
 // MaintenanceDecision holds what is done to one NodeMaintenance.
 type MaintenanceDecision struct {
 	Maintenance *v1alpha1.NodeMaintenance
-	// HandOver is the wanted value of v1alpha1.HandedOverAnnotation; empty removes it, nil
-	// leaves it alone.
+	// HandOver is the new value of v1alpha1.HandedOverAnnotation; "" removes it, nil keeps it.
 	HandOver *string
 	// Complete is true if spec.stage has to be set to Complete, because the object is being
 	// deleted or, if Returned, because its node has come back. Then Status is written before, and
@@ -39,8 +38,7 @@ type MaintenanceDecision struct {
 	Complete, Returned          bool
 	AddFinalizer, DropFinalizer bool
 	Status                      v1alpha1.NodeMaintenanceStatus
-	// Record is true if Status must be in the API before the shell acts: a stage starts, or drain
-	// targets grew.
+	// Record is true if Status must be stored first: a stage starts, or targets grew.
 	Record bool
 	// Urgent is true if a condition changed, so that the report does not wait for the interval.
 	Urgent                 bool
@@ -64,12 +62,10 @@ type NodeDecision struct {
 	// Withdraw are the Evacuations that lose our instigator finalizer.
 	Withdraw         []*v1alpha1.Evacuation
 	WithdrawRequests []RequestWithdrawal
-	// Conditions are published, best effort, and Retract removed, because no maintenance has the
-	// node any more.
+	// Conditions are published, and Retract removed, as no maintenance is left. Best effort.
 	Conditions []corev1.NodeCondition
 	Retract    []corev1.NodeConditionType
-	// Pinned is true if Conditions may only be written to the node as it was observed: they
-	// replace those of another drain, which may have begun again.
+	// Pinned is true if Conditions replace those of another drain, so only in the observed version.
 	Pinned bool
 	Events []event.Event
 	// MissesAgent is true if Events report that the node's agent is silent.
@@ -79,8 +75,7 @@ type NodeDecision struct {
 // Request requests a pod to leave its node.
 type Request struct {
 	Pod *corev1.Pod
-	// Evacuation is the pod's Evacuation by another instigator, which takes our instigator
-	// finalizer; nil if it has to be created.
+	// Evacuation takes our instigator finalizer; nil if it has to be created.
 	Evacuation *v1alpha1.Evacuation
 	// EvictionRequest, unless nil, is created instead of an Evacuation.
 	EvictionRequest *lifecyclev1alpha1.EvictionRequest

@@ -10,8 +10,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
-// Reason returns the reason, or else the name, of the maintenance that drains a node; empty if
-// there is none.
+// Reason returns the reason or name of the maintenance that drains a node; empty if there is none.
 func Reason(node *corev1.Node, maintenances []*v1alpha1.NodeMaintenance) string {
 	m := Draining(node, maintenances)
 	if m == nil {
@@ -20,8 +19,7 @@ func Reason(node *corev1.Node, maintenances []*v1alpha1.NodeMaintenance) string 
 	return cmp.Or(m.Spec.Reason, m.Name)
 }
 
-// Draining returns the oldest maintenance in stage Drain that holds a node; nil if there is none
-// or the ledger cannot be read.
+// Draining returns the oldest maintenance in Drain that holds a node; nil if there is none.
 func Draining(node *corev1.Node, maintenances []*v1alpha1.NodeMaintenance) *v1alpha1.NodeMaintenance {
 	holders := cordon.Holders(node)
 	var oldest *v1alpha1.NodeMaintenance

@@ -57,8 +57,7 @@ func (c *conclusion) handoverOf(m *maintenance) handover.Decision {
 	return c.nodes[one.node.index].handovers[one.place]
 }
 
-// completeAutomatically records the hand-over of the node, and completes the maintenance when it
-// is back and nothing is left to record.
+// completeAutomatically records the hand-over, and completes the maintenance once the node is back.
 func (c *conclusion) completeAutomatically(m *maintenance, d *MaintenanceDecision) {
 	if m.stage != v1alpha1.StageDrain {
 		return

@@ -28,8 +28,8 @@ type NodeVerdict struct {
 
 // Relation relates a maintenance in Drain to the others of a node.
 type Relation struct {
-	// Limiter and ForwardedBy name the maintenances that keep the target of the node behind, or
-	// have brought it ahead; empty if none does.
+	// Limiter and ForwardedBy name maintenances that delay or advance the target; empty if none
+	// does.
 	Limiter, ForwardedBy string
 }
 
@@ -44,8 +44,7 @@ type Neighbour struct {
 type PodVerdict struct {
 	// Pod has no UID if it stands in for a static pod that only its agent reports.
 	Pod *corev1.Pod
-	// Counted is true if the maintenance waits for the pod, Covered if the drain has come
-	// to it.
+	// Counted is true if the maintenance waits for the pod, Covered if it leaves now.
 	Counted, Covered bool
 	Treatment        drainrule.Treatment
 	// Retained is nil if the maintenance waits for it.
@@ -54,8 +53,7 @@ type PodVerdict struct {
 	Blocker *v1alpha1.Blocker
 }
 
-// Inspect decides as Decide does, and returns what that means for each node of one of the
-// maintenances; nothing if it is not in Drain or invalid.
+// Inspect returns the Decision and its verdict on each node of a valid maintenance in Drain.
 func Inspect(snapshot Snapshot, name string) (Decision, []NodeVerdict) {
 	c := conclude(snapshot)
 	var verdicts []NodeVerdict

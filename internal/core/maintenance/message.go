@@ -54,8 +54,7 @@ func (c *conclusion) explain(o *outcome, one *selection) Explanation {
 	return Explanation{State: state, Message: text}
 }
 
-// doing reports whether one of the awaited pods that the target covers is about to leave, or what
-// blocks all of them.
+// doing reports whether a covered pod is about to leave, or what blocks all of them.
 func (o *outcome) doing(one *selection) (state v1alpha1.NodeState, text string) {
 	state, text = v1alpha1.NodeStateWaitingForCompletion, "Waiting for pods to complete"
 	blocked := o.blocked
@@ -77,8 +76,7 @@ func (o *outcome) doing(one *selection) (state v1alpha1.NodeState, text string) 
 	return state, text
 }
 
-// waitingFor names the nodes that a maintenance waits for if the target of a node covers none of
-// its pods.
+// waitingFor names the awaited nodes if the target covers no pod of the maintenance.
 func (c *conclusion) waitingFor(on *plan.Progress, m *maintenance) Explanation {
 	limiter := c.plans.Of(m.age)
 	if on.Limiter != nil {

@@ -67,8 +67,7 @@ func (o *outcome) announcement() announcement.Node {
 	return n
 }
 
-// postpone leaves out refused writes until they are retried. On a node that cannot be cordoned
-// no pod is moved, because it might come back.
+// postpone removes refused writes until they are retried. Without a cordon no pod is moved.
 func (c *conclusion) postpone(d *NodeDecision) {
 	if len(c.Refused) == 0 {
 		return
@@ -95,8 +94,7 @@ func (c *conclusion) postpone(d *NodeDecision) {
 	d.WithdrawRequests = slices.DeleteFunc(slices.Clone(d.WithdrawRequests), func(w RequestWithdrawal) bool { return waits(w.Write()) })
 }
 
-// involved returns, oldest first, the maintenances whose record precedes the acts on the node:
-// those that select it and those that its ledger lists.
+// involved returns the maintenances to record before the node is touched, oldest first.
 func (c *conclusion) involved(o *outcome) []*maintenance {
 	ages := slices.Clone(o.listing)
 	for _, one := range o.selections {
@@ -112,8 +110,7 @@ func (c *conclusion) involved(o *outcome) []*maintenance {
 	return all
 }
 
-// leavesForbidden returns true in the decision in which Evacuations that forbid their
-// cancellation lose their maintenance.
+// leavesForbidden reports whether uncancellable Evacuations lose their maintenance now.
 func (o *outcome) leavesForbidden() bool {
 	return len(o.forbidden) > 0 && (o.cordon.Change != nil || slices.ContainsFunc(o.selections, func(one *selection) bool {
 		return one.maintenance.stage == v1alpha1.StageComplete && one.maintenance.starts

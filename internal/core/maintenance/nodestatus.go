@@ -65,8 +65,7 @@ func (s *nodeStatus) plan(planned map[string]v1alpha1.NodeMaintenanceNodeStatus,
 	s.Targets = targets[key]
 }
 
-// addLeft adds what cannot be given back of nodes that have left the maintenance and have no
-// entry in its status.
+// addLeft adds blocked nodes that have left the maintenance and its status.
 func (c *conclusion) addLeft(sum *status.Totals, m *maintenance) {
 	for _, n := range m.listed {
 		o := &c.nodes[n.index]
@@ -80,8 +79,7 @@ func (c *conclusion) addLeft(sum *status.Totals, m *maintenance) {
 	}
 }
 
-// listed returns the nodes that a status describes: all until the maintenance is complete, then
-// those that are blocked from being given back.
+// listed returns the nodes in a status: all, or after completion those that are still blocked.
 func listed(m *maintenance, nodes []nodeStatus) []*status.Node {
 	var all []*status.Node
 	for i := range nodes {

@@ -26,8 +26,7 @@ type pod struct {
 	staying staying.Pod
 	// givenUp is true if the pod is terminating and its node can no longer confirm that it stopped.
 	givenUp bool
-	// counted is true if a maintenance in Drain waits for the pod, wanted if one of these is
-	// not paused.
+	// counted is true if a maintenance waits for the pod, wanted if one that is not paused does.
 	counted, wanted bool
 	// asked is true if evacuation carries our instigator finalizer.
 	asked        bool
@@ -35,8 +34,7 @@ type pod struct {
 	requestState evictionrequest.RequestState
 	eviction     *lifecyclev1alpha1.Eviction
 	mechanism    evictionrequest.Mechanism
-	// unmirrored is true if only the agent reports this static pod; object stands in for its
-	// mirror pod.
+	// unmirrored is true for a static pod without mirror pod; object stands in for it.
 	unmirrored bool
 	// entry is the first entry of the ruling plan that selects a due pod.
 	entry int
@@ -47,8 +45,7 @@ var (
 	unremovable = drainrule.Treatment{Behavior: v1alpha1.DrainBehaviorSkip}
 )
 
-// unclear returns true if the treatment of the pod cannot be determined. The pod is counted and
-// waits, and its requests are not withdrawn.
+// unclear reports whether the treatment is unknown, so that the pod waits and keeps its requests.
 func (p *pod) unclear() bool { return p.treatment.Cause != "" }
 
 func (p *pod) evacuable() bool {
@@ -133,8 +130,7 @@ func (r *reader) treatment(n *node, p *pod, rules drainrule.Rules) *drainrule.Tr
 	return &own
 }
 
-// hasThirdParty returns true if the pod registered an evacuator of a third party. Our own count
-// where they run, without a registration.
+// hasThirdParty reports whether the pod registered a foreign evacuator.
 func hasThirdParty(object *corev1.Pod) bool {
 	evacuators, _ := podclass.Evacuators(object)
 	return slices.ContainsFunc(evacuators, func(e v1alpha1.Evacuator) bool {
@@ -144,8 +140,7 @@ func hasThirdParty(object *corev1.Pod) bool {
 
 var builtIn = []string{v1alpha1.DeploymentEvacuatorClass, v1alpha1.DaemonSetEvacuatorClass, v1alpha1.KubeletEvacuatorClass}
 
-// readStaying decides which pods may stay on a node. Only a pod that would be evicted can ask
-// for it.
+// readStaying decides which of the evictable pods may stay on a node.
 func (r *reader) readStaying(n *node) {
 	var record *v1alpha1.DrainRecord
 	if drainrecord.InForce(n.object, n.record) {

@@ -27,8 +27,7 @@ func (s *observation) unanswered(p *pod) bool {
 	return p.requestState == evictionrequest.Asked && !s.ClockSkewed && s.Requester.Unanswered(p.request)
 }
 
-// undecidedReason returns why the mechanism of a pod is not known yet; empty if it is, or if
-// that pod has an event of its own.
+// undecidedReason returns why the mechanism is unknown; empty if it is known or an event tells.
 func (s *observation) undecidedReason(p *pod) string {
 	switch {
 	case p.mechanism != evictionrequest.Undecided:
@@ -43,8 +42,8 @@ func (p *pod) isLeaving() bool {
 	return p.evacuation != nil || p.requestState == evictionrequest.Asked
 }
 
-// needsRequest reports whether the pod still has to be requested to leave. An Evacuation that is
-// being deleted takes no finalizer; once it is gone its pod gets another one.
+// needsRequest reports whether the pod must be requested to leave, but not while an old Evacuation
+// is deleted.
 func (p *pod) needsRequest() bool {
 	switch p.mechanism {
 	case evictionrequest.ByRequest:

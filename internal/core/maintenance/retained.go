@@ -19,8 +19,7 @@ type retention struct {
 	example *pod
 }
 
-// retainedBy sums up the pods of the node for which a maintenance does not wait: those of most
-// pods first, at most ten.
+// retainedBy returns up to ten groups of pods that a maintenance leaves, the largest first.
 func (n *node) retainedBy(one *selection) []v1alpha1.Blocker {
 	var all []retention
 	for i := range n.pods {

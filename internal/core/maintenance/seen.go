@@ -34,8 +34,7 @@ type node struct {
 	holders []string
 	// listing are the ages of the maintenances that the ledger lists.
 	listing []int
-	// unclear is true if an invalid maintenance holds the node: what it wants is unknown, so
-	// nothing is withdrawn.
+	// unclear is true if an invalid maintenance holds the node, so nothing is withdrawn.
 	unclear bool
 	record  *v1alpha1.DrainRecord
 	agent   *Agent
@@ -64,8 +63,7 @@ type selection struct {
 	observed *v1alpha1.NodeMaintenanceNodeStatus
 	// previous is the target that the status has for the node.
 	previous *plan.Past
-	// counts is true, by pod, if the maintenance waits for it. These are pending or evacuating;
-	// the others are retained.
+	// counts is true, by pod, if the maintenance waits for it; the others are retained.
 	counts                        []bool
 	pending, evacuating, retained int32
 }
@@ -168,8 +166,7 @@ func join(n *node, m *maintenance) {
 	}
 }
 
-// readHolders reads the ledger of a node and who holds it from now on. A maintenance that has
-// become invalid keeps its nodes.
+// readHolders reads the old and new holders of a node. An invalid maintenance keeps its nodes.
 func (r *reader) readHolders(n *node) {
 	n.holders = []string{}
 	for _, one := range n.selections {
@@ -199,8 +196,7 @@ func (r *reader) readHolders(n *node) {
 	n.holders = slices.Compact(n.holders)
 }
 
-// previous reads what the status of a maintenance records of a node. Before its drain was
-// recorded that is only a plan.
+// previous reads the record of a node in the status; a plan before its drain was recorded.
 func (r *reader) previous(one *selection) (*v1alpha1.NodeMaintenanceNodeStatus, *plan.Past) {
 	m := one.maintenance
 	observed := m.observed[one.node.name()]

@@ -39,8 +39,7 @@ func (s *NodeSelector) Match(node *corev1.Node) bool {
 	return !s.completed[node.Name] && s.compiled.Match(node)
 }
 
-// Matching returns those of the nodes that a NodeMaintenance matches, in their order. The error
-// names the field at fault.
+// Matching returns the selected nodes in order. The error names the field at fault.
 func Matching(spec *v1alpha1.NodeMaintenanceSpec, nodes []*corev1.Node) ([]*corev1.Node, error) {
 	compiled, err := compileSelector(spec)
 	if err != nil {
@@ -81,8 +80,8 @@ func ReadsPods(m *v1alpha1.NodeMaintenance) bool {
 	}
 }
 
-// Marked returns true if a maintenance has left something on the node: a ledger, a suppression, a
-// hand-over or a condition.
+// Marked reports whether a maintenance has left an annotation, label, taint or condition on the
+// node.
 func Marked(node *corev1.Node) bool {
 	return cordon.Marked(node) || len(announcement.Types(node)) > 0
 }

@@ -25,8 +25,8 @@ func ShutdownName(node string) string {
 	return ("node-shutdown." + node)[:longestName-hashLength] + sum
 }
 
-// OfShutdown returns the node for whose shutdown the manager has created a maintenance, which has
-// the label and the name and selects that node by its name; empty for all others.
+// OfShutdown returns the node if the manager created this maintenance for its shutdown; otherwise
+// "".
 func OfShutdown(m *v1alpha1.NodeMaintenance) string {
 	if m.Labels[v1alpha1.CreatedByLabel] != v1alpha1.CreatedByNodeAgent {
 		return ""

@@ -30,16 +30,14 @@ type Snapshot struct {
 	DrainRecords map[string]*v1alpha1.DrainRecord
 	// LongestLock bounds the lock of a budget; 0 is budget.LongestLock.
 	LongestLock time.Duration
-	// Rules are the MachineDrainRules of Ebbtide's own namespace, and Facts the namespaces that
-	// they select by.
+	// Rules are those of Ebbtide's namespace, Facts the namespaces that they select by.
 	Rules   drainrule.Set
 	Facts   drainrule.Facts
 	Runners Runners
 	// Requester tells whether EvictionRequests can be used.
 	Requester evictionrequest.Availability
 	Planned   map[string]map[string]v1alpha1.NodeMaintenanceNodeStatus
-	// Protect are the annotations that keep autoscalers from removing nodes under maintenance:
-	// v1alpha1.KarpenterDoNotDisruptAnnotation, v1alpha1.ScaleDownDisabledAnnotation.
+	// Protect lists annotations that keep autoscalers from removing nodes under maintenance.
 	Protect []string
 	Refused map[Write]Refusal
 }
@@ -80,8 +78,8 @@ const (
 	WriteConditions WriteKind = "Conditions"
 )
 
-// Refusal is the cause why a write failed. The write is not in a decision before Again; it blocks
-// for as long as the snapshot has its refusal.
+// Refusal explains a failed write, which blocks as long as it is in the snapshot, and is retried at
+// Again.
 type Refusal = blocker.Refusal
 
 // Runners tells which built-in evacuators run. DaemonSet and static pods without an evacuator are

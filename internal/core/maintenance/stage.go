@@ -18,8 +18,7 @@ func Past(m *v1alpha1.NodeMaintenance, stage v1alpha1.NodeMaintenanceStage) bool
 	return stageOrder[Stage(m)] > stageOrder[stage]
 }
 
-// Stage returns the stage that a maintenance is in: a deletion completes it, unless it has not
-// begun.
+// Stage returns the stage of a maintenance, which a deletion completes unless it has not begun.
 func Stage(m *v1alpha1.NodeMaintenance) v1alpha1.NodeMaintenanceStage {
 	switch {
 	case m.Spec.Stage == "" || m.Spec.Stage == v1alpha1.StageIdle:
@@ -93,8 +92,7 @@ func (m *maintenance) runs() []v1alpha1.NodeMaintenanceStage {
 	}
 }
 
-// nothingLeft returns true if the nodes of a maintenance in Complete are given back and its
-// Evacuations withdrawn, as far as the API shows.
+// nothingLeft reports whether all nodes are given back and all Evacuations withdrawn.
 func (c *conclusion) nothingLeft(m *maintenance) bool {
 	drained := hasStarted(m.object, v1alpha1.StageDrain)
 	left := func(n *node) bool {

@@ -59,8 +59,7 @@ func (c *conclusion) reportInvalid(m *maintenance, d *MaintenanceDecision) {
 	}
 }
 
-// conditions returns the conditions of the maintenance. They are about the present: once it is
-// complete only its ending is left.
+// conditions returns the present conditions; after completion only the ending is left.
 func (c *conclusion) conditions(m *maintenance, t status.Totals) []metav1.Condition {
 	blocked := status.Blocked(t.Obstacles)
 	var wanted status.Conditions

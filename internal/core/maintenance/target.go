@@ -108,8 +108,7 @@ func (t *targetedNode) due(i int) bool {
 	return t.leaves(i) && !p.unclear() && int64(p.treatment.Order) <= t.order
 }
 
-// findWave finds the lowest order that is present. Pods that are terminating, left to complete
-// or unclear count.
+// findWave finds the lowest order present, with terminating, completing and unclear pods.
 func findWave(t *targetedNode) {
 	for i := range t.pods {
 		if p := &t.pods[i]; t.covered[i] && p.counted {

@@ -11,8 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance/status"
 )
 
-// CutShort returns the status of a maintenance that is complete from now on: nothing is done for
-// it any more, also by a later manager.
+// CutShort returns the status of a maintenance that is ended for good.
 func CutShort(m *v1alpha1.NodeMaintenance, now time.Time, why string) v1alpha1.NodeMaintenanceStatus {
 	after := *m.Status.DeepCopy()
 	at := metav1.NewTime(now).Rfc3339Copy()

@@ -30,8 +30,7 @@ func (w RequestWithdrawal) Write() Write {
 	return Write{Kind: WriteRequestWithdrawal, Pod: target.UID}
 }
 
-// withdraw collects our Evacuations and EvictionRequests that no maintenance in Drain wants any
-// more; on a node that is not in Drain these are all of them.
+// withdraw collects our Evacuations and EvictionRequests that no maintenance in Drain wants.
 func (t *targeted) withdraw(o *outcome) {
 	for i := range o.pods {
 		p, leaves := &o.pods[i], o.leaves(i)

@@ -176,8 +176,7 @@ func (d *decider) remembered(it *item) {
 	}
 }
 
-// broughtBack handles a manifest that is back: by us before that was recorded, by someone else, or
-// because it was never put aside.
+// broughtBack handles a manifest that is in place although the journal has it aside.
 func (d *decider) broughtBack(it *item, e Entry) {
 	as := &item{file: it.file, held: it.plain, entry: it.entry}
 	switch stays := d.stays(as); {

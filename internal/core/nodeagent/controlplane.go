@@ -20,8 +20,7 @@ const (
 	members       = 3
 )
 
-// components are in the order in which they stop: each before those that it needs. They start in
-// reverse order.
+// components are in stop order; they start in reverse.
 var components = []string{"kube-scheduler", "kube-controller-manager", "kube-apiserver", etcd}
 
 const etcd = "etcd"
@@ -38,8 +37,7 @@ type ControlPlane struct {
 	Etcd              []*corev1.Pod
 	// Claim is the node that alone may take its part down, if any.
 	Claim string
-	// RestoreAfter limits how long no API server may respond before the parts are restored; 0 is
-	// forever.
+	// RestoreAfter is the silence of all API servers after which parts are restored; 0 is forever.
 	RestoreAfter time.Duration
 	Signs        Signs
 }
@@ -66,8 +64,7 @@ func (s APIServer) fresh(now time.Time) (until time.Time, is bool) {
 	return until, until.After(now)
 }
 
-// Claim is a change of the right to take a part of the control plane down, which one node at a time
-// has.
+// Claim changes the right to stop a part of the control plane, which one node at a time has.
 type Claim int
 
 // The changes of the claim.
@@ -138,8 +135,7 @@ const (
 	unproved = "no API server of another host has renewed its Lease since the agent started"
 )
 
-// retainedPart returns why a pod of the control plane stays, and whether that is for lack of
-// knowledge.
+// retainedPart returns why a control-plane pod stays, and whether that is only not known yet.
 func (d *decider) retainedPart(key podKey, mirror *corev1.Pod, makers []*item) (words string, unsure bool) {
 	var m *Manifest
 	if len(makers) > 0 {
@@ -242,8 +238,7 @@ func (d *decider) missingMembers() (missing []string) {
 	return missing
 }
 
-// holdPart puts a part aside after those that need it, once the node has the claim. It returns what
-// it waits for.
+// holdPart puts a part aside in order and with the claim, or returns what it waits for.
 func (d *decider) holdPart(mirror *corev1.Pod, it *item, e *v1alpha1.Evacuation) (waits string) {
 	if first := d.sooner(it); first != "" {
 		waits = fmt.Sprintf("%s waits until %s is gone.", mirror.Name, first)
@@ -307,8 +302,7 @@ func (d *decider) parts() (parts []*item) {
 	return parts
 }
 
-// later returns a part that must start before another one and has not. One that cannot start is not
-// waited for.
+// later returns a part that must start first and still can; empty if there is none.
 func (d *decider) later(than *item) string {
 	for _, it := range d.parts() {
 		switch {
@@ -325,8 +319,7 @@ func (d *decider) later(than *item) string {
 	return ""
 }
 
-// claim releases the claim once all parts are back and Ready: before that the node must count as
-// missing.
+// claim releases the claim once all parts are back and Ready.
 func (d *decider) claim() {
 	if d.ControlPlane.Claim != d.Self.Node || !d.ControlPlane.Known || d.Node == nil || !d.Folder.Known || d.Folder.Absent {
 		return

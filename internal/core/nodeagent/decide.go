@@ -205,8 +205,7 @@ func (d *decider) stays(it *item) verdict {
 	return no
 }
 
-// covers reports whether the Node lists the pod. An unreadable manifest or unknown priority counts
-// as covered if it may be.
+// covers reports whether the Node lists the pod. Unknown manifests and priorities count as listed.
 func (d *decider) covers(it *item) bool {
 	if it.held.manifest() == nil {
 		return slices.ContainsFunc(d.targets.Entries(), func(e drainplan.Entry) bool {
@@ -224,8 +223,7 @@ func (f *File) manifest() *Manifest {
 	return f.Manifest
 }
 
-// priority returns the priority of a pod that is put aside: from the journal, the API or the
-// manifest, or else the lowest.
+// priority returns that in the journal, the API or the manifest, or else the lowest.
 func (d *decider) priority(it *item) int32 {
 	if it.entry != nil && it.entry.Priority != nil {
 		return *it.entry.Priority

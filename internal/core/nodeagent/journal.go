@@ -45,8 +45,7 @@ type Entry struct {
 	Reason      string    `json:"reason,omitempty"`
 	Evacuation  types.UID `json:"evacuation,omitempty"`
 	BootID      string    `json:"bootID,omitempty"`
-	// Unanswered is true if it was restored because no API server responded, until that is
-	// reported.
+	// Unanswered is true if it was restored without an API server, until that is reported.
 	ControlPlane bool `json:"controlPlane,omitempty"`
 	Unanswered   bool `json:"unanswered,omitempty"`
 	// State is Holding, Held or Restoring since At.

@@ -26,8 +26,7 @@ type Manifest struct {
 // Priorities of the built-in classes.
 var systemPriorities = map[string]int32{"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 
-// ReadManifest reads a file like the kubelet: one pod of version v1, in YAML or JSON. It fails with
-// the error of the decoder.
+// ReadManifest reads one pod of version v1 in YAML or JSON, like the kubelet.
 func ReadManifest(data []byte) (*Manifest, error) {
 	pod := &corev1.Pod{}
 	if err := yaml.Unmarshal(data, pod); err != nil {

@@ -40,8 +40,7 @@ func (d *decider) terminating(key podKey, e *Entry) (reason, message string) {
 		key.name, clock(e.At), e.GraceSeconds, command.Of("crictl pods --name %s", key.name), d.Self.Dir)
 }
 
-// reportProgress writes the progress of a terminating pod into its Evacuation when it changes, and
-// every few minutes.
+// reportProgress reports the progress of a terminating pod on changes and regularly.
 func (d *decider) reportProgress(mirror *corev1.Pod, e *Entry, message string) {
 	if mirror == nil || d.evacuation[mirror.UID] == nil || !Active(d.evacuation[mirror.UID]) {
 		return

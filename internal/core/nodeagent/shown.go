@@ -93,8 +93,7 @@ func (d *decider) unmade(key podKey) (reason, message string) {
 	return v1alpha1.StaticPodNoManifest, fmt.Sprintf("no file in %s defines %s. Set --manifest-dir of the agent to the kubelet's staticPodPath.", d.Self.Dir, key)
 }
 
-// asked returns the active Evacuation by which a pod has to leave now. As in the KEP, pods above
-// the drain target are left alone silently.
+// asked returns the active Evacuation of a pod within the drain target; nil without one.
 func (d *decider) asked(mirror *corev1.Pod, it *item) *v1alpha1.Evacuation {
 	e := d.evacuation[mirror.UID]
 	switch {
@@ -115,8 +114,7 @@ func Active(e *v1alpha1.Evacuation) bool {
 	return e.Status.ActiveEvacuatorClass == v1alpha1.KubeletEvacuatorClass && !e.Status.ActiveEvacuatorCompleted
 }
 
-// priorityOf returns the higher of both priorities, so that a forged mirror pod makes no pod leave
-// early.
+// priorityOf returns the higher priority, so that a forged mirror pod does not leave early.
 func priorityOf(mirror *corev1.Pod, m *Manifest) int32 {
 	priority := podclass.Priority(mirror)
 	if m.Priority != nil {

@@ -12,13 +12,11 @@ import (
 // blip limits the silence of the API that is not recorded.
 const blip = 30 * time.Second
 
-// Signs are the signs of life of the API, by a clock that counts from the start of the
-// kernel, also while the host sleeps, and that nobody sets.
+// Signs are the signs of life of the API, by a clock since boot that runs while the host sleeps.
 type Signs struct {
 	// Uptime is the time of the decision; 0 is unknown.
 	Uptime time.Duration
-	// Began is the time of the agent's first request to the API, Answered that of the last answer;
-	// 0 is never.
+	// Began is the agent's first request, Answered the last answer; 0 is never.
 	Began, Answered time.Duration
 }
 
@@ -44,8 +42,7 @@ func (d *decider) since() time.Duration {
 	return from
 }
 
-// abandoned is true if no API server has answered for so long that the parts of the
-// control plane that are away go back, without anybody to ask.
+// abandoned reports whether parts are restored because no API server responds.
 func (d *decider) abandoned() bool {
 	c := &d.ControlPlane
 	if c.RestoreAfter <= 0 || c.Signs.Uptime <= 0 {
@@ -84,8 +81,7 @@ func (d *decider) abandon(it *item, e *Entry) {
 	}
 }
 
-// confess tells that a part of the control plane is back though its Node kept it away, as
-// soon as there is somebody to tell.
+// confess reports a part that was restored without an API server once one responds.
 func (d *decider) confess(e *Entry) {
 	signs := d.ControlPlane.Signs
 	if !e.Unanswered || d.Node == nil || signs.Answered == 0 || signs.Uptime-signs.Answered >= blip {

@@ -46,8 +46,7 @@ type Folder struct {
 	Known bool
 	// Absent is true if there is no such folder, which is known too.
 	Absent bool
-	// Fault is the reason for which nothing can be moved in it, as the API has it, and
-	// Message its words; empty if there is none.
+	// Fault is the reason why nothing can be moved, with Message; empty if it can.
 	Fault, Message string
 	// Files lists its content, in any order.
 	Files []File
@@ -69,13 +68,11 @@ type File struct {
 type Decision struct {
 	// Journal is to be stored before anything is moved; nil if it stays as it is.
 	Journal *Journal
-	// NeedsLive is true if something would be decided that only the API server itself can
-	// tell: then a live snapshot is to be decided on.
+	// NeedsLive is true if a live snapshot has to confirm the decision.
 	NeedsLive bool
 	// Moves are renames, after which everything is to be observed and decided again.
 	Moves []Move
-	// Claim changes the right to take down the control plane of the node. Everything is observed
-	// and decided again afterwards.
+	// Claim changes the claim on the control plane, after which all is observed again.
 	Claim Claim
 	// Status is written to the NodeAgent. It is valid if nothing is moved and the Node is known.
 	Status      v1alpha1.NodeAgentStatus
@@ -107,12 +104,10 @@ const (
 	supersededSuffix = ".ebbtide-superseded"
 )
 
-// HeldName is the name under which a manifest is put aside. The kubelet does not see names
-// that begin with a dot.
+// HeldName returns the name of a manifest that is put aside, which starts with a dot.
 func HeldName(file string) string { return "." + file + heldSuffix }
 
-// HeldFile is the name of a manifest that is put aside under a name; false if that is not
-// the name of such a file.
+// HeldFile returns the manifest of such a name; false for other names.
 func HeldFile(name string) (file string, held bool) {
 	file, held = strings.CutSuffix(strings.TrimPrefix(name, "."), heldSuffix)
 	return file, held && strings.HasPrefix(name, ".") && Visible(file)

@@ -29,8 +29,7 @@ type Snapshot struct {
 	Pods  []*corev1.Pod
 	Rules drainrule.Rules
 	Facts drainrule.Facts
-	// Answers holds the API server's last refusal to evict, by pod. One for a pod that is not
-	// evicted now is ignored.
+	// Answers holds the last refusal by pod, ignored for pods that are not evicted now.
 	Answers map[types.UID]evacuation.Outcome
 }
 
@@ -54,8 +53,7 @@ type Decision struct {
 	Later   []*corev1.Pod
 	Unknown []*corev1.Pod
 
-	// Failed is true if something is blocked that does not resolve itself: a pod of unknown
-	// treatment, or a refusal that is no ordinary wait.
+	// Failed is true for an unknown treatment or an extraordinary refusal, which need help.
 	Failed bool
 	// Message names what is awaited, in the form of the deletion-process page; empty if nothing is.
 	Message      string
@@ -136,8 +134,7 @@ func (d *drain) sort(pod *corev1.Pod) {
 	}
 }
 
-// givenUp returns true for a terminating pod that is not awaited, because its node cannot confirm
-// that it has stopped.
+// givenUp reports whether a terminating pod is not awaited because its node is unreachable.
 func (d *drain) givenUp(pod *corev1.Pod) bool {
 	at := podclass.GivenUpTime(pod, d.Node)
 	switch left := at.Sub(d.Now); {

@@ -38,8 +38,7 @@ func (d *drain) message() string {
 // retry contains no time, so that it stays true without a write for every retry.
 const retry = "when their budget allows them or its lock ends, others at least once a minute"
 
-// answer returns the whole answer of the API server, of which an Outcome has only the half that
-// names the budget.
+// answer returns the full answer of the API server, of which an Outcome names only the budget.
 func answer(outcome evacuation.Outcome) string {
 	if outcome.Result == evacuation.Budgeted {
 		return apierror.Violation(outcome.Message)

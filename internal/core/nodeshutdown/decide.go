@@ -21,8 +21,7 @@ import (
 )
 
 const (
-	// lead is the time before a scheduled shutdown at which its drain starts, so that the node is
-	// not empty all day.
+	// lead is the time before a scheduled shutdown at which its drain starts.
 	lead = time.Hour
 	// settled is the time that a node must be Ready after its boot.
 	settled     = 30 * time.Second
@@ -109,8 +108,7 @@ func (s Snapshot) gone() string {
 	return maintenance.OfShutdown(s.Existing)
 }
 
-// unknown reports whether the agent cannot tell if a shutdown goes on, in which case nothing starts
-// or ends.
+// unknown reports whether the agent cannot observe shutdowns, so that nothing changes.
 func (s Snapshot) unknown() bool {
 	told := s.Agent.Status.Shutdown
 	over := told.Phase == v1alpha1.ShutdownNone || told.Phase == v1alpha1.ShutdownCancelled
@@ -206,8 +204,7 @@ func (s Snapshot) decline(why string) Decision {
 	return Decision{Events: []event.Event{event.NodeShutdownDetected(s.Node, "The node is not drained for its shutdown: "+why+".")}}
 }
 
-// maintenance returns the NodeMaintenance for the shutdown. It is complete because the webhooks do
-// not default requests of the manager.
+// maintenance returns the NodeMaintenance for the shutdown, with all defaults.
 func (s Snapshot) maintenance(stage v1alpha1.NodeMaintenanceStage, reason string) *v1alpha1.NodeMaintenance {
 	return &v1alpha1.NodeMaintenance{
 		ObjectMeta: metav1.ObjectMeta{

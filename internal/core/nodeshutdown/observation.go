@@ -20,8 +20,7 @@ type Observation struct {
 	transition     time.Time
 }
 
-// Observe returns the current observation. Its time is also now if our clock went back or is not
-// trusted.
+// Observe returns the current observation. Clock problems reset its time to now.
 func (s Snapshot) Observe(before Observation) Observation {
 	observation := Observation{Since: before.Since}
 	if s.Node != nil {

@@ -6,8 +6,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
-// ofAgent deletes the report of an agent. Manifests that it keeps away stay on the disk of the
-// node, which only the note mentions.
+// ofAgent deletes the report of an agent, and notes manifests that stay away.
 func ofAgent(a *v1alpha1.NodeAgent) Finding {
 	f := Finding{Delete: true, Does: []string{"delete it"}}
 	if maintenance.AgentOf(a).Holds() {

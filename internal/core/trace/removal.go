@@ -9,8 +9,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
-// Removals are nodes that managers leave cordoned because another controller removes them. Their
-// maintenances are not complete before that. Its zero value is empty.
+// Removals are nodes that stay cordoned until another controller removes them.
 type Removals struct {
 	// awaited describes such nodes by maintenance, held are the maintenances of other nodes.
 	awaited map[string][]string
@@ -35,8 +34,7 @@ func (r *Removals) See(node *corev1.Node) {
 	}
 }
 
-// Awaited describes the awaited nodes of a completed maintenance. It is empty if the maintenance
-// holds other nodes or none.
+// Awaited describes such nodes of a completed maintenance; empty if it holds others or none.
 func (r *Removals) Awaited(maintenance string) []string {
 	if r.held[maintenance] {
 		return nil

@@ -38,8 +38,7 @@ type Facts struct {
 	Why string
 }
 
-// Finding describes the traces of Ebbtide on one object. Removal is done in this order: status,
-// object, deletion.
+// Finding describes the traces on one object, removed in the order status, object, deletion.
 type Finding struct {
 	Object Object
 	// Announced are the types of Node conditions to remove.
@@ -89,8 +88,7 @@ const (
 	maxFinalizers = 3
 )
 
-// ofBridged handles a Machine of Cluster API. Hooks that are not a list are ignored by its
-// controller, too.
+// ofBridged handles a Machine of Cluster API. Invalid hooks are ignored.
 func ofBridged(o *unstructured.Unstructured) (f Finding) {
 	kind := o.GroupVersionKind()
 	if kind != bridge.ClusterAPIMachine && kind != bridge.OpenShiftMachine {

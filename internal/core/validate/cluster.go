@@ -8,14 +8,12 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// ReachesElsewhere returns true if a new Cluster (old is nil) or a changed one has Machines act on
-// another cluster than before, or with other rights.
+// ReachesElsewhere reports whether a new or changed Cluster uses another cluster or account.
 func ReachesElsewhere(c, old *v1alpha1.Cluster) bool {
 	return old == nil || !equality.Semantic.DeepEqual(c.Spec.KubeconfigSecretRef, old.Spec.KubeconfigSecretRef)
 }
 
-// ClusterRefusal returns the refusal of a user who may neither delete nodes nor read the kubeconfig.
-// Why is the authorizer's reason, if any.
+// ClusterRefusal refuses a user who may neither delete nodes nor read the kubeconfig.
 func ClusterRefusal(user string, c *v1alpha1.Cluster, why string) string {
 	if why != "" {
 		why = " (" + why + ")"

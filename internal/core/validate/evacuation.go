@@ -31,8 +31,7 @@ var (
 	progressPath   = field.NewPath("status", "evacuationProgressTimestamp")
 )
 
-// CreateEvacuation refuses an Evacuation of a pod that does not exist, and evacuators that the pod
-// does not have.
+// CreateEvacuation refuses a missing pod and evacuators that the pod does not have.
 func CreateEvacuation(e EvacuationFacts) field.ErrorList {
 	ref := e.Object.Spec.PodRef
 	if e.Pod == nil {
@@ -80,8 +79,7 @@ func UpdateEvacuationStatus(status, old v1alpha1.EvacuationStatus, now time.Time
 		fmt.Sprintf("must not be later than %s, a minute from now; check the clock of the evacuator", phrase.Time(latest)))}
 }
 
-// EvacuationWarnings reports ignored registrations of the pod, and given evacuators that the pod
-// does not have.
+// EvacuationWarnings reports ignored registrations and replaced evacuators.
 func EvacuationWarnings(given []v1alpha1.Evacuator, e EvacuationFacts, problems []podclass.Problem) []string {
 	var warnings []string
 	if len(given) > 0 && !sameEvacuators(given, e.Evacuators) {
@@ -93,8 +91,7 @@ func EvacuationWarnings(given []v1alpha1.Evacuator, e EvacuationFacts, problems 
 	return warnings
 }
 
-// InstigatorWarnings warns that an Evacuation in the name of NodeMaintenances, as KEP-4212 prints
-// one, is withdrawn unless one of them wants it.
+// InstigatorWarnings warns that an Evacuation in the name of NodeMaintenances is withdrawn.
 func InstigatorWarnings(e *v1alpha1.Evacuation) []string {
 	if !slices.Contains(e.Finalizers, v1alpha1.NodeMaintenanceInstigator) {
 		return nil
@@ -123,8 +120,7 @@ func byClass(evacuators []v1alpha1.Evacuator) []v1alpha1.Evacuator {
 	})
 }
 
-// EvacuationRefusal returns the refusal of a user who may not delete the pod of an Evacuation. Why
-// is the authorizer's reason, if any.
+// EvacuationRefusal refuses a user who may not delete the pod.
 func EvacuationRefusal(user string, e *v1alpha1.Evacuation, why string) string {
 	if why != "" {
 		why = " (" + why + ")"

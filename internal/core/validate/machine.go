@@ -41,8 +41,7 @@ var hookPoints = []hookPoint{
 	},
 }
 
-// changedHooks refuses new or changed hooks on a Machine that is being deleted, because their step
-// may be over. Hooks may be removed at any time (machine-deletion-hooks).
+// changedHooks refuses new or changed hooks during a deletion (machine-deletion-hooks).
 func changedHooks(m, old *v1alpha1.Machine) field.ErrorList {
 	if m.DeletionTimestamp == nil {
 		return nil
@@ -63,8 +62,7 @@ func (p hookPoint) frozen(path *field.Path, hooks []string) field.ErrorList {
 		"%s hooks are immutable when machine is marked for deletion: the following hooks are new or changed: %s", p.name, strings.Join(hooks, ", ")))}
 }
 
-// newHooks returns the names of typed hooks that old does not have. Without an old Machine all are
-// new.
+// newHooks returns the typed hooks that old, if any, does not have.
 func (p hookPoint) newHooks(m, old *v1alpha1.Machine) (names []string) {
 	var before []v1alpha1.LifecycleHook
 	if old != nil {
@@ -78,8 +76,7 @@ func (p hookPoint) newHooks(m, old *v1alpha1.Machine) (names []string) {
 	return names
 }
 
-// newAnnotations returns the keys of hooks by annotation that old does not have, in order. Without
-// an old Machine all are new.
+// newAnnotations returns the hook annotations that old, if any, does not have, in order.
 func (p hookPoint) newAnnotations(m, old *v1alpha1.Machine) (keys []string) {
 	if p.annotation == "" {
 		return nil
@@ -110,13 +107,11 @@ type MachineChange struct {
 type MachinePart struct {
 	Path *field.Path
 	Ref  *v1alpha1.ObjectReference
-	// Resource serves the kind, or would by the contract of Cluster API if the API server does not
-	// know the kind.
+	// Resource serves the kind, or would by the contract of Cluster API.
 	Resource schema.GroupVersionResource
 	Unknown  bool
 	Cluster  bool
-	// Refused is true if the author of the request may not delete it. Why is the authorizer's
-	// reason, if any.
+	// Refused is true if the author may not delete it, with the authorizer's reason in Why.
 	Refused bool
 	Why     string
 }
@@ -130,8 +125,7 @@ func MachineParts(m *v1alpha1.Machine) []MachinePart {
 	return parts
 }
 
-// Invalid refuses changes of hooks during the deletion, and parts that no object in the Machine's
-// namespace can be.
+// Invalid refuses changed hooks during a deletion, and cluster-scoped parts.
 func (c MachineChange) Invalid() field.ErrorList {
 	if c.Old != nil {
 		return changedHooks(c.New, c.Old)

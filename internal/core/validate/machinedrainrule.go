@@ -11,8 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// MachineDrainRule returns all errors in the selectors of a rule, in their order; labels are sorted
-// by key. The CRD checks the rest.
+// MachineDrainRule returns the errors in the selectors of a rule, in a stable order.
 func MachineDrainRule(rule *v1alpha1.MachineDrainRule) field.ErrorList {
 	var faults field.ErrorList
 	spec := field.NewPath("spec")
@@ -32,8 +31,7 @@ func MachineDrainRule(rule *v1alpha1.MachineDrainRule) field.ErrorList {
 	return faults
 }
 
-// selector returns the errors in a label selector. The API server's own validation visits labels in
-// any order.
+// selector returns the errors in a label selector, in a stable order.
 func selector(s *metav1.LabelSelector, at *field.Path) (faults field.ErrorList) {
 	if s == nil {
 		return nil

@@ -6,8 +6,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// MachineDrainRuleWarnings warns of a rule that NodeMaintenances ignore: they follow those with
-// nodes in Ebbtide's own namespace, home.
+// MachineDrainRuleWarnings warns of rules with nodes outside of Ebbtide's namespace, home.
 func MachineDrainRuleWarnings(rule *v1alpha1.MachineDrainRule, home string) []string {
 	forNodes := len(rule.Spec.Nodes) > 0
 	switch {

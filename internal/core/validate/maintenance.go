@@ -17,13 +17,11 @@ import (
 
 const maxNamed = 3
 
-// MaintenanceChange is a request to create (Old is nil), change, or delete (New is nil) a
-// NodeMaintenance.
+// MaintenanceChange is a request; Old is nil on creation, New on deletion.
 type MaintenanceChange struct {
 	Old, New *v1alpha1.NodeMaintenance
 	Nodes    []*corev1.Node
-	// Others are all NodeMaintenances, needed only if the change Drains; OthersUnknown is set if
-	// they could not be read.
+	// Others are needed only if the change Drains; OthersUnknown is set if they were not read.
 	Others        []*v1alpha1.NodeMaintenance
 	OthersUnknown error
 	Now           time.Time
@@ -78,8 +76,7 @@ func (c MaintenanceChange) CompletedRefusal() string {
 	return fmt.Sprintf("spec.completedNodes: this NodeMaintenance does not have %s. Only nodes that exist and that spec.nodeSelector matches can be given back", namedNodes(strange))
 }
 
-// TakesLaterNodes returns true if the change may select nodes that do not exist yet or get another
-// label: a term has no name.
+// TakesLaterNodes reports whether a term without a name may select later nodes.
 func (c MaintenanceChange) TakesLaterNodes() bool {
 	if c.Ends() || c.Old != nil && equality.Semantic.DeepEqual(c.Old.Spec, c.New.Spec) {
 		return false
@@ -88,8 +85,7 @@ func (c MaintenanceChange) TakesLaterNodes() bool {
 		func(term corev1.NodeSelectorTerm) bool { return len(namedBy(term)) == 0 })
 }
 
-// namedBy returns the names of the only nodes that a term can match; none if it does not select by
-// name.
+// namedBy returns the only nodes that a term can match by name; none if it selects otherwise.
 func namedBy(term corev1.NodeSelectorTerm) []string {
 	for _, field := range term.MatchFields {
 		if field.Key == metav1.ObjectNameField && field.Operator == corev1.NodeSelectorOpIn {
@@ -104,12 +100,11 @@ func (c MaintenanceChange) Ends() bool {
 	return c.New == nil || c.New.DeletionTimestamp != nil || c.New.Spec.Stage == v1alpha1.StageComplete
 }
 
-// NodeRights holds the rights of a user, who may not delete every node, to delete the nodes of a
-// NodeMaintenance.
+// NodeRights holds the user's rights to delete the nodes of a NodeMaintenance.
 type NodeRights struct {
 	User string
-	// Affected counts the nodes, Refused are those that the user may not delete, in order, and
-	// Unknown counts those that were not reviewed.
+	// Affected and Unknown count nodes and those not reviewed, Refused names those without the
+	// right.
 	Affected, Unknown int
 	Refused           []string
 	// Later is true if the NodeMaintenance may take nodes that come later, Ends if it ends.
@@ -121,8 +116,7 @@ type NodeRights struct {
 // Enough returns true if no further review can change the answer or the nodes that it names.
 func (r NodeRights) Enough() bool { return r.Later || len(r.Refused) > maxNamed }
 
-// Refusal returns why the user may not put these nodes into maintenance, change that or end it;
-// empty if the user may.
+// Refusal returns why the user may not create, change or end this maintenance, if so.
 func (r NodeRights) Refusal() string {
 	const help = `ask for the verb "delete" on `
 	why := ""

@@ -30,8 +30,7 @@ func (c MaintenanceChange) deletesAtDeadline() bool {
 	return d != nil && d.OnDeadline == v1alpha1.DeadlineDelete
 }
 
-// asksForDeletion returns true if the change may delete more pods at the deadline, or at another
-// time.
+// asksForDeletion reports whether the change deletes more pods or at another time.
 func (c MaintenanceChange) asksForDeletion() bool {
 	return c.changesDeadline() || c.movesNodes() || c.changesInPlace() || c.Old.Spec.DrainDepth != c.New.Spec.DrainDepth
 }

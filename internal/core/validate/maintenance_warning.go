@@ -18,13 +18,11 @@ import (
 
 const (
 	controlPlaneLabel = "node-role.kubernetes.io/control-plane"
-	// usualToleration is the default of the API server, in seconds, for which a pod tolerates a node
-	// that is away.
+	// usualToleration is the default toleration in seconds of a node that is away.
 	usualToleration = 300
 )
 
-// Warnings reports problems of the selected nodes and of the pods that stay on them, if the change
-// is about these.
+// Warnings reports problems of the selected nodes and staying pods that the change concerns.
 func (c MaintenanceChange) Warnings() []string {
 	if c.Ends() || !c.movesNodes() && !c.changesInPlace() && !c.changesDeadline() {
 		return nil
@@ -125,8 +123,7 @@ func (c MaintenanceChange) ofInPlace(matching []*corev1.Node) (warnings []string
 	return warnings
 }
 
-// staying returns the entries of the drain plan that select pods by the label to stay. The default
-// entries may have changed their indexes.
+// staying returns the entries of the drain plan that select pods by the label to stay.
 func (c MaintenanceChange) staying() (entries []string) {
 	for i := range c.New.Spec.DrainPlan {
 		if entry := &c.New.Spec.DrainPlan[i]; selectsStaying(entry.PodSelector) {
@@ -150,8 +147,7 @@ func selectsStaying(selector *metav1.LabelSelector) bool {
 	})
 }
 
-// ofOthers warns of other NodeMaintenances that drain some of the same nodes and differ in which
-// pods stay.
+// ofOthers warns of NodeMaintenances on the same nodes that leave other pods there.
 func (c MaintenanceChange) ofOthers(matching []*corev1.Node) (warnings []string) {
 	if !c.Drains() {
 		return nil
@@ -175,8 +171,7 @@ func (c MaintenanceChange) ofOthers(matching []*corev1.Node) (warnings []string)
 	return warnings
 }
 
-// together returns what is done to pods with the label to stay, under two NodeMaintenances that are
-// in place or not.
+// together returns the common effect of two NodeMaintenances on pods that ask to stay.
 func together(this, other bool) string {
 	switch {
 	case this && other:

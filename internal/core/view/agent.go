@@ -25,8 +25,7 @@ const maxWords = 300
 type Agent struct {
 	Node    string
 	Answers string
-	// Running, Held and Left count static pods that can be taken down, that are away or leaving,
-	// and that stay.
+	// Running, Held and Left count static pods that can be stopped, are stopped or stay.
 	Running, Held, Left int
 	Shutdown, Mode      string
 	Since               time.Time

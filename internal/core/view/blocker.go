@@ -27,8 +27,7 @@ type Blocker struct {
 	object v1alpha1.BlockerObject
 }
 
-// importance ranks blockers: whole nodes first, then those that need an administrator, and those at
-// work last.
+// importance ranks blockers: nodes first, then those that need help, then those at work.
 var importance = map[v1alpha1.BlockerType]int{
 	v1alpha1.BlockerForeignUncordon: -3, v1alpha1.BlockerCordonRefused: -3, v1alpha1.BlockerRecordRefused: -3,
 	v1alpha1.BlockerNodeUnreachable: -2, v1alpha1.BlockerClockSkewed: -2,

@@ -22,8 +22,7 @@ type Cordon struct {
 	OmittedMaintenancesCount int          `json:"omittedMaintenancesCount,omitempty"`
 }
 
-// cordons returns the nodes held by NodeMaintenances, the longest first, and the number of omitted
-// ones.
+// cordons returns the longest held nodes first, and the number of omitted ones.
 func (s *Snapshot) cordons() (all []Cordon, omitted int) {
 	began := map[string]metav1.Time{}
 	for _, m := range s.Maintenances {
@@ -52,8 +51,7 @@ func (s *Snapshot) cordons() (all []Cordon, omitted int) {
 	return all[:shown], len(all) - shown
 }
 
-// cordonOf dates a cordon from its first maintenance, or from the taint of the cluster if that is
-// younger because the node joined later.
+// cordonOf dates a cordon by its first maintenance, or by the taint if the node joined later.
 func cordonOf(node *corev1.Node, holders []string, began map[string]metav1.Time) Cordon {
 	c := Cordon{Node: node.Name, OmittedMaintenancesCount: max(0, len(holders)-maxMaintenances)}
 	for i, name := range holders {

@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	// fewestPods or fewestNodes must be gone, after at least shortestWatch, before anything is
-	// estimated.
+	// fewestPods or fewestNodes must be gone after shortestWatch for an estimate.
 	fewestPods, fewestNodes = 3, 2
 	shortestWatch           = 5 * time.Second
 	longestEstimate         = 7 * 24 * time.Hour

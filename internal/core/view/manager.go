@@ -11,8 +11,7 @@ import (
 // takes over within 20 s.
 const managerPatience = time.Minute
 
-// ManagerNote returns a note if no manager holds the leader Lease. It tolerates a clock difference
-// of a minute.
+// ManagerNote returns a note if no manager holds the leader Lease, with a minute's tolerance.
 func ManagerNote(lease *coordinationv1.Lease, now time.Time) string {
 	silent := "has never renewed"
 	if at := lease.Spec.RenewTime; at != nil {

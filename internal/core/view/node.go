@@ -80,8 +80,7 @@ func (s *Snapshot) node(m *v1alpha1.NodeMaintenance, said *v1alpha1.NodeMaintena
 	return node
 }
 
-// PodsOf returns the pods that were asked to leave, blocked ones first, given the blockers of their
-// node.
+// PodsOf returns the pods that were asked to leave, blocked ones first.
 func PodsOf(leaving []Leaving, said []v1alpha1.Blocker) []Pod {
 	var pods []Pod
 	for _, one := range leaving {

@@ -7,8 +7,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// refusalOf returns why an eviction is refused. The API server does not distinguish a budget that
-// allows nothing now from one that never does; blockers of the node do.
+// refusalOf returns why an eviction is refused, also whether its budget can ever allow it.
 func refusalOf(namespace string, status *v1alpha1.EvacuationStatus, said []v1alpha1.Blocker) (b v1alpha1.Blocker, refused bool) {
 	answer := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionEvictionRefused)
 	if answer == nil || answer.Status != metav1.ConditionTrue {

@@ -24,8 +24,7 @@ type Surroundings struct {
 	Budgets budget.Compiled
 }
 
-// obstacle returns what would block any drain of a pod: a pod that never ends, an unreachable node,
-// or a budget.
+// obstacle returns what would block any drain of a pod.
 func (s *Surroundings) obstacle(pod *corev1.Pod) (v1alpha1.Blocker, bool) {
 	facts := &blocker.Facts{Now: s.Now, Pod: pod, Node: s.Node, Budgets: s.Budgets}
 	if b, found := blocker.Of(facts); found {

@@ -23,8 +23,7 @@ const (
 	maxPods             = 10
 )
 
-// Snapshot holds the objects that were read of a cluster. Everything but Now and Maintenances is
-// optional.
+// Snapshot holds the objects of a cluster. All but Now and Maintenances are optional.
 type Snapshot struct {
 	Now          time.Time
 	Maintenances []*v1alpha1.NodeMaintenance

@@ -18,8 +18,7 @@ const (
 	maxShownWaits        = 200
 )
 
-// Wait is an edge from one object to another: maintenance, node, budget, machine or a name. Both
-// are kind/name or kind/namespace/name.
+// Wait is an edge between two objects, each as kind/name or kind/namespace/name.
 type Wait struct {
 	From string `json:"from"`
 	To   string `json:"to"`

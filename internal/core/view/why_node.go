@@ -26,8 +26,7 @@ type NodeFacts struct {
 	Now          time.Time
 	Node         *corev1.Node
 	Maintenances []*v1alpha1.NodeMaintenance
-	// Pods holds those of the node, Budgets all that may protect them; only set if no maintenance
-	// holds it.
+	// Pods and Budgets are only set if no maintenance holds the node.
 	Pods    []*corev1.Pod
 	Budgets []*policyv1.PodDisruptionBudget
 	Unknown bool

@@ -13,8 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Snapshot holds what is known of the volumes of a node. Objects in no map do not exist, unless
-// there is a Problem.
+// Snapshot describes the volumes of a node. Missing objects do not exist, unless Problem is set.
 type Snapshot struct {
 	// Node is nil if it does not exist. Then nothing is attached to it.
 	Node        *corev1.Node
@@ -116,8 +115,7 @@ func holds(attachment *storagev1.VolumeAttachment) bool {
 	return attachment.Status.Attached || len(attachment.Finalizers) > 0
 }
 
-// named identifies a volume in the node's status. The attachment also has the name of a migrated
-// in-tree volume.
+// named identifies a volume in the node's status, perhaps by a migrated in-tree name.
 func (f finder) named(name corev1.UniqueVolumeName) attached {
 	if driver, handle, csi := Handle(name); csi {
 		if attachment, found := f.attachments[attachmentName(driver, handle, f.Node.Name)]; found {

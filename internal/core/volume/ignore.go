@@ -19,8 +19,7 @@ func Claims(pod *corev1.Pod) (claims []types.NamespacedName) {
 	return claims
 }
 
-// claimName returns the claim of a volume; empty if it has none. An ephemeral claim belongs to the
-// pod.
+// claimName returns the claim of a volume, perhaps ephemeral; empty without one.
 func claimName(pod *corev1.Pod, volume corev1.Volume) (name string, ephemeral bool) {
 	switch {
 	case volume.PersistentVolumeClaim != nil:
@@ -75,8 +74,7 @@ func (u *used) addInline(volume corev1.Volume) {
 	}
 }
 
-// has reports whether an ignored pod uses the volume. Other pods do not matter: it is not detached
-// before the ignored pod is gone.
+// has reports whether an ignored pod uses the volume, whatever other pods do.
 func (u used) has(_ string, one attached) bool {
 	if one.volume != "" {
 		return u.volumes[one.volume]
@@ -101,8 +99,7 @@ func (f finder) bound(pod *corev1.Pod, name string, ephemeral bool) *corev1.Pers
 	return volume
 }
 
-// tookOver reports whether a CSI volume is the migrated in-tree volume of a pod. Either name may
-// have a prefix, such as the zone.
+// tookOver reports whether a CSI volume is the pod's migrated volume, apart from prefixes.
 func tookOver(name corev1.UniqueVolumeName, volume map[string]any) bool {
 	driver, handle, csi := Handle(name)
 	return csi && slices.ContainsFunc(plugins, func(p plugin) bool {

@@ -55,8 +55,7 @@ func (p plugin) id(volume map[string]any) string {
 	return strings.Join(parts, ":")
 }
 
-// AttachedNames returns the possible names of an attached volume in the status of a node, by which
-// volumes are indexed.
+// AttachedNames returns the possible names of a volume in the status of a node.
 func AttachedNames(volume *corev1.PersistentVolume) []corev1.UniqueVolumeName {
 	if csi := volume.Spec.CSI; csi != nil {
 		return []corev1.UniqueVolumeName{csiName(csi.Driver, csi.VolumeHandle)}
@@ -96,8 +95,7 @@ func csiName(driver, handle string) corev1.UniqueVolumeName {
 	return corev1.UniqueVolumeName(csiPrefix + driver + csiSeparator + handle)
 }
 
-// attachmentName returns the name of the VolumeAttachment of a CSI volume, as the attach-detach
-// controller names it.
+// attachmentName returns the attach-detach controller's name for a VolumeAttachment.
 func attachmentName(driver, handle, node string) string {
 	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(handle+driver+node)))
 }

@@ -6,8 +6,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// Sites returns the nodes to which a volume is restricted, by their names and labels; none for a
-// volume without restrictions.
+// Sites returns the only nodes that can use a volume; none if it is not restricted.
 func Sites(v *corev1.PersistentVolume, nodes []*metav1.PartialObjectMetadata) []*metav1.PartialObjectMetadata {
 	if v.Spec.NodeAffinity == nil || v.Spec.NodeAffinity.Required == nil {
 		return nil

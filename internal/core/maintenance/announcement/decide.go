@@ -88,8 +88,7 @@ func names(maintenances []Maintenance) string {
 	return text
 }
 
-// pair holds the state of the two conditions of a drain. They belong to the present drain or to
-// the last one, and change in one write: a drain that begins takes both.
+// pair holds both conditions of a drain, the present or the last one. They change in one write.
 type pair struct {
 	// theirs is true while a foreign drain is announced, begins if ours is to be.
 	theirs, begins bool
@@ -121,8 +120,8 @@ func (p pair) concerns(conditionType corev1.NodeConditionType, change conditionC
 type Decision struct {
 	Changed []corev1.NodeCondition
 	Removed []corev1.NodeConditionType
-	// Pinned is true if the write is only right for the node as it was observed: it replaces the
-	// conditions of another drain, which may have begun again.
+	// Pinned is true if Changed replaces conditions of another drain, so only in the observed
+	// version.
 	Pinned bool
 }
 

@@ -25,14 +25,12 @@ type Node struct {
 	Object *corev1.Node
 	// Ledger is nil if the node has none.
 	Ledger *Ledger
-	// Holders are the sorted names of the maintenances that hold the node from now on, HeldBy are
-	// those that select it, oldest first.
+	// Holders are the sorted names of the new holders, HeldBy the selecting ones, oldest first.
 	Holders []string
 	HeldBy  []*v1alpha1.NodeMaintenance
 	// Unclear is true if an invalid maintenance holds the node, so nothing is removed.
 	Unclear bool
-	// UncordonedBy is the name of a maintenance for which a node without a ledger becomes
-	// schedulable; empty if there is none.
+	// UncordonedBy names the maintenance that uncordons a node without a ledger; empty if none.
 	UncordonedBy string
 	// Protect are the annotations that keep autoscalers from removing the node while it is held.
 	Protect      []string
@@ -45,13 +43,13 @@ type Change struct {
 	Unschedulable bool
 	// Ledger is the wanted value of v1alpha1.CordonAnnotation; empty removes it.
 	Ledger string
-	// DrainTargets is the wanted value of v1alpha1.DrainTargetsAnnotation, with which
-	// v1alpha1.DaemonSetDrainLabel goes; empty removes it.
+	// DrainTargets is the new v1alpha1.DrainTargetsAnnotation and sets its label; empty removes
+	// both.
 	DrainTargets string
 	// Suppress is true if the node has to bear v1alpha1.DaemonSetTaint.
 	Suppress bool
-	// HandedOverBy is the wanted value of v1alpha1.HandedOverByAnnotation; empty removes it.
-	// v1alpha1.HandedOverLabel goes with it.
+	// HandedOverBy is the new v1alpha1.HandedOverByAnnotation and sets its label; empty removes
+	// both.
 	HandedOverBy string
 	// Protection holds the changed annotations of autoscalers, by key; nil removes one.
 	Protection map[string]*string
@@ -63,8 +61,7 @@ type Decision struct {
 	Events []event.Event
 	// Awaited is true if the node becomes schedulable unless another controller removes it.
 	Awaited bool
-	// Blocker is set while another client keeps uncordoning the node, until Calm; zero is not by
-	// time alone.
+	// Blocker is set while another client keeps uncordoning the node, at most until Calm.
 	Blocker *v1alpha1.Blocker
 	Calm    time.Time
 }

@@ -39,8 +39,7 @@ type Ledger struct {
 	unreadable error
 }
 
-// ReadLedger parses a value of v1alpha1.CordonAnnotation. If it cannot be parsed, or lacks what the
-// node was, the node counts as unschedulable.
+// ReadLedger parses v1alpha1.CordonAnnotation. If it is invalid, the node counts as unschedulable.
 func ReadLedger(text string) *Ledger {
 	parsed := struct {
 		Ledger
@@ -70,8 +69,7 @@ func Of(node *corev1.Node) *Ledger {
 	return ReadLedger(text)
 }
 
-// Holders returns the names of the maintenances that hold a node by its ledger; none if it cannot
-// be read.
+// Holders returns the names in the ledger of a node; none if it cannot be read.
 func Holders(node *corev1.Node) []string {
 	if held := Of(node); held != nil {
 		return held.Holders
@@ -92,8 +90,7 @@ func GivenBack(node *corev1.Node) (unschedulable, known, held bool) {
 // Lists returns true if the ledger names the maintenance.
 func (l *Ledger) Lists(name string) bool { return l != nil && slices.Contains(l.Holders, name) }
 
-// name chooses which holders the ledger names: first those that it names already, as one that has
-// become invalid is known only by that.
+// name chooses the holders that the ledger names, first those that it names already.
 func (l *Ledger) name(holders []string) []string {
 	if len(holders) <= recordedHolders {
 		return holders
@@ -111,8 +108,7 @@ func (l *Ledger) text() string {
 	return string(text)
 }
 
-// recent returns the foreign uncordons of the window before now. Another manager's clock may be
-// ahead, but not by a whole window.
+// recent returns the foreign uncordons of the window, with some clock skew.
 func (l *Ledger) recent(now time.Time) []metav1.Time {
 	var recent []metav1.Time
 	for _, at := range l.ForeignUncordons {

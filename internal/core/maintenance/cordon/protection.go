@@ -21,8 +21,7 @@ var protections = []string{v1alpha1.KarpenterDoNotDisruptAnnotation, v1alpha1.Sc
 type Protection struct {
 	// Was is nil if the node did not have it.
 	Was *string `json:"was,omitempty"`
-	// Answered is true if a user has changed or removed ours: it is neither written again nor
-	// restored.
+	// Answered is true if a user changed our annotation: it is then left alone.
 	Answered bool `json:"answered,omitempty"`
 }
 
@@ -105,8 +104,7 @@ func Protections(node *corev1.Node) map[string]string {
 	return shown
 }
 
-// Unprotected returns the changes of these annotations once the node is no longer held; nil removes
-// one. What a user has changed meanwhile stays.
+// Unprotected returns the changes that restore these annotations; nil removes one.
 func Unprotected(node *corev1.Node) map[string]*string {
 	back, held := map[string]*string{}, Of(node)
 	if held == nil {

@@ -12,18 +12,15 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
 )
 
-// Suppression holds which DaemonSet and static pods stay away from a node until its maintenance is
-// complete.
+// Suppression holds the DaemonSet and static pods that stay away during a maintenance.
 type Suppression struct {
 	targets  string // the value of v1alpha1.DrainTargetsAnnotation
 	labelled bool   // with v1alpha1.DaemonSetDrainLabel
-	// all is true if no DaemonSet pod may come, so v1alpha1.DaemonSetTaint keeps the DaemonSet
-	// controller from creating any.
+	// all is true if v1alpha1.DaemonSetTaint keeps every DaemonSet pod away.
 	all bool
 }
 
-// SuppressionOf returns what a target keeps away, down to a depth. The cordon keeps ordinary pods
-// away.
+// SuppressionOf returns the pods of a target down to a depth, except ordinary ones.
 func SuppressionOf(set drainplan.Set, depth int) Suppression {
 	lines := slices.DeleteFunc(set.Render(nil), func(line v1alpha1.DrainPlanEntry) bool {
 		of, _ := drainplan.Depth(line.PodType)
@@ -43,16 +40,14 @@ func suppressionOn(node *corev1.Node) Suppression {
 	return Suppression{targets: node.Annotations[v1alpha1.DrainTargetsAnnotation], labelled: labelled, all: SuppressesAll(node)}
 }
 
-// SuppressesAll returns true if the node has the taint under which the DaemonSet controller creates
-// no pods there.
+// SuppressesAll reports whether the node has v1alpha1.DaemonSetTaint.
 func SuppressesAll(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
 		return taint.Key == v1alpha1.DaemonSetTaint && taint.Effect == corev1.TaintEffectNoSchedule
 	})
 }
 
-// Suppressed returns the DaemonSet and static pods that stay away from a node until its maintenance
-// is complete, as the node itself records it.
+// Suppressed returns the pods that stay away from a node, as the node itself records it.
 func Suppressed(node *corev1.Node) (drainplan.Set, error) {
 	text := node.Annotations[v1alpha1.DrainTargetsAnnotation]
 	if text == "" {

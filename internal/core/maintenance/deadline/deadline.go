@@ -20,15 +20,13 @@ const (
 	// leastDeleteBefore and mostDeleteBefore bound Deadline.DeleteBeforeSeconds,
 	// usualDeleteBefore is its default.
 	leastDeleteBefore, mostDeleteBefore, usualDeleteBefore = 3, 86400, 60
-	// slack is the time between the last grace periods and the deadline, in which kubelets report
-	// that their pods are gone.
+	// slack is the time for kubelets to report the end of the last pods.
 	slack = 2 * time.Second
 )
 
 // Deadline is spec.deadline of a maintenance in Drain.
 type Deadline struct {
-	// Time is the deadline for empty nodes, Begin the time of the first deletion; equal if nothing
-	// is deleted.
+	// Time is the deadline, Begin the first deletion; equal if nothing is deleted.
 	Time, Begin time.Time
 	Deletes     bool
 }

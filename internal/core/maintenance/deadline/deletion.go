@@ -53,8 +53,8 @@ func (d *Deadline) Due(pods []Pod, now time.Time) (due map[int]Rank, next time.T
 	return due, next
 }
 
-// worthShortening is the least seconds by which a grace period is shortened, so that a slight
-// difference of clocks does not delete a pod once a second.
+// worthShortening is the least reduction in seconds, so that clock skew causes no repeated
+// deletions.
 const worthShortening = 5
 
 // Overdue returns true if the pod has to be deleted to end before the deadline. A terminating one
@@ -71,8 +71,7 @@ func (d *Deadline) Overdue(object *corev1.Pod, now time.Time) bool {
 	return *period-left >= worthShortening || left == 1 && *period > 1
 }
 
-// GraceLeft returns the grace period that fits before the deadline, in seconds. It is never 0,
-// which would free the name of a pod that may still run.
+// GraceLeft returns the grace period in seconds until the deadline, at least 1.
 func (d *Deadline) GraceLeft(object *corev1.Pod, now time.Time) int64 {
 	left := int64(d.Time.Sub(now)/time.Second) - int64(slack/time.Second)
 	return max(1, min(int64(graceOf(object)/time.Second), left))

@@ -33,8 +33,7 @@ type Node struct {
 	Staying []*corev1.Pod
 	Budgets []*policyv1.PodDisruptionBudget
 	Torn    bool
-	// Leaving are the pods that still have to be evicted, WaitedBy the names of the maintenances
-	// that wait for pods.
+	// Leaving are pods to be evicted, WaitedBy the maintenances that wait for pods.
 	Leaving  []*corev1.Pod
 	WaitedBy []string
 	Pods     []*corev1.Pod // all of them, finished ones too
@@ -52,8 +51,7 @@ type Decision struct {
 	// Change is nil if nothing is written.
 	Change   *Change
 	Complete bool
-	// Returned is the time of the node's return, after which it needs no lock; zero if it has not
-	// returned.
+	// Returned is the time of the node's return, after which it needs no lock; zero before.
 	Returned time.Time
 	// Needed counts the budgets that have to be locked, Taken those that are.
 	Needed, Taken int

@@ -86,14 +86,12 @@ type Facts struct {
 type Decision struct {
 	// Record has to be in the API; nil if there is none.
 	Record *Record
-	// InForce is true if the record was there when the node got its mark; Marked if the node has to
-	// have one.
+	// InForce is true if the record preceded the mark, Marked if the node must have the mark.
 	InForce, Marked bool
 	Verdict         Verdict
 }
 
-// Verdict tells whether a node has come back, with reason and message of
-// v1alpha1.ConditionReturned.
+// Verdict is the condition v1alpha1.ConditionReturned.
 type Verdict struct {
 	Reason, Message string
 	Returned        bool
@@ -147,8 +145,7 @@ func (v Verdict) Condition() metav1.Condition {
 	return condition
 }
 
-// missing returns why a node has not come back, apart from being Ready; reason is empty if it meets
-// all that is wanted.
+// missing returns which condition besides Ready the node does not meet; reason is empty if none.
 func (w *When) missing(node *corev1.Node, record *Record) (reason, message string) {
 	if booted := record.Seen.BootCount; booted < w.boots {
 		message = fmt.Sprintf("%s has not booted", node.Name)
@@ -179,8 +176,7 @@ func (w *When) missing(node *corev1.Node, record *Record) (reason, message strin
 	return "", ""
 }
 
-// judge returns whether a node that was handed over has come back. Settled is true if the record
-// knows since when its state is the present one.
+// judge decides whether the node has come back. Settled is true if the start of its state is known.
 func (w *When) judge(f *Facts, record *Record, settled bool) (v Verdict) {
 	node := f.Node
 	defer func() {

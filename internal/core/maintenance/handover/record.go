@@ -16,8 +16,7 @@ const (
 	maxFact = 256 // bytes that are recorded of each field of a node
 	// MaxNames bounds the maintenances that a node is handed over to at a time.
 	MaxNames = 16
-	// leastChange is the least time between two recorded changes, so that a node that changes all
-	// the time does not cause as many writes.
+	// leastChange is the least time between two recorded changes.
 	leastChange = time.Second
 )
 
@@ -76,8 +75,7 @@ type Record struct {
 	text string // as it was read
 }
 
-// readRecord reads the record of a maintenance about a node; nil if there is none that can be read
-// and belongs to both.
+// readRecord reads the record of a maintenance about a node; nil if it is invalid or another's.
 func readRecord(m *v1alpha1.NodeMaintenance, node string) *Record {
 	record := Record{text: m.Annotations[v1alpha1.HandedOverAnnotation]}
 	if err := json.Unmarshal([]byte(record.text), &record); err != nil || record.MaintenanceUID != m.UID || record.NodeName != node {
@@ -114,8 +112,7 @@ func trusted(f *Facts) *metav1.MicroTime {
 	return &now
 }
 
-// update records a change of a node. Settled is true if the beginning of its present state is known
-// by our own clock.
+// update records a change of a node. Settled is true if our clock saw its start.
 func update(known *Record, f *Facts) (record *Record, settled bool) {
 	now, seen := observe(f), &known.Seen
 	if now.BootID == "" {

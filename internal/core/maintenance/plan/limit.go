@@ -27,8 +27,7 @@ func (p *Plans) limits(n *Node, d *NodePlan) {
 	}
 }
 
-// notCovered returns the entries of a set that another one does not cover. Most nodes repeat the
-// same comparisons.
+// notCovered returns the entries that another set does not cover, cached for all nodes.
 func (p *Plans) notCovered(set, other drainplan.Set) []drainplan.Entry {
 	key := [2]string{set.Key(), other.Key()}
 	known, found := p.compared[key]
@@ -107,8 +106,7 @@ func (p *Plans) firstAhead(target drainplan.Set, older []*Drain, ahead []drainpl
 	return ""
 }
 
-// before returns what a maintenance had reached on the node before new pods set it back, or by
-// its deadline.
+// before returns the target that the maintenance had reached before new pods, or by its deadline.
 func (d *Drain) before() drainplan.Set {
 	if d.DeadlineEntry < 0 {
 		return d.Past.Set
@@ -116,8 +114,7 @@ func (d *Drain) before() drainplan.Set {
 	return drainplan.Join(d.Past.Set, d.Maintenance.Plan.Cum(d.DeadlineEntry))
 }
 
-// beganBefore orders maintenances by when they began to drain, those that begin now last, then by
-// age.
+// beganBefore orders maintenances by the start of their drain, unstarted ones last, then by age.
 func (m *Maintenance) beganBefore(other *Maintenance) int {
 	return cmp.Or(
 		cmp.Compare(ones(m.Began.IsZero()), ones(other.Began.IsZero())),

@@ -52,8 +52,7 @@ type Drain struct {
 type Position struct {
 	*Maintenance
 
-	// index is the first entry of the plan that selects a counted pod on one of its nodes, the
-	// last entry if none does.
+	// index is the first entry with a counted pod on any of its nodes, otherwise the last entry.
 	index int
 	// own is the target of the plan up to entry.
 	entry drainplan.Entry
@@ -137,8 +136,7 @@ func locate(m *Maintenance) Position {
 	return p
 }
 
-// firstEntry returns the first index of the plan with a counted pod, or its length. A node whose
-// pods are unknown may have any pod.
+// firstEntry returns the first entry with a counted or unknown pod, or the length of the plan.
 func (m *Maintenance) firstEntry() int {
 	first := m.Plan.Len()
 	for _, one := range m.Drains {
@@ -179,8 +177,7 @@ func (p *Plans) Of(age int) *Maintenance { return p.positions[age].Maintenance }
 
 func (p *Plans) position(one *Drain) *Position { return &p.positions[one.Maintenance.Age] }
 
-// decide sets the target of a node: what the least of its maintenances has reached, joined with
-// what any of them has recorded before.
+// decide joins what the least maintenance of a node has reached with what was recorded.
 func (p *Plans) decide(n *Node) NodePlan {
 	if len(n.Drains) == 0 {
 		return NodePlan{Target: &none}

@@ -18,8 +18,7 @@ import (
 
 const maxMessage = 4096 // bytes of a condition's message
 
-// Conditions are the conditions of a maintenance; nil removes one. Succeeded stays, and with it a
-// true Returned.
+// Conditions are those of a maintenance; nil removes one, except Succeeded and a true Returned.
 type Conditions struct {
 	Drained, PastDeadline, Succeeded, Returned, Blocked *metav1.Condition
 }
@@ -79,8 +78,7 @@ func Ending(status *v1alpha1.NodeMaintenanceStatus, draining, recorded bool) met
 	return ending
 }
 
-// whatWasLeft returns why a maintenance was not drained. A status that leaves nodes out lists those
-// with pods first.
+// whatWasLeft returns why a maintenance was not drained.
 func whatWasLeft(status *v1alpha1.NodeMaintenanceStatus) string {
 	pods, undrained := int32(0), 0
 	for i := range status.NodeStatuses {
@@ -154,8 +152,7 @@ func drainedNothing(m *v1alpha1.NodeMaintenance, givenBack int) metav1.Condition
 	return condition
 }
 
-// Blocked returns the condition Blocked, by the obstacle that matters most: one of nodes, else the
-// one that blocks most pods.
+// Blocked returns the condition by the most important obstacle: one of nodes, or of most pods.
 func Blocked(obstacles []Obstacle) metav1.Condition {
 	if len(obstacles) == 0 {
 		return metav1.Condition{

@@ -107,8 +107,7 @@ func (n *Node) written(d detail) v1alpha1.NodeMaintenanceNodeStatus {
 	return entry
 }
 
-// shorten puts nodes that are not drained first, blocked ones before others, and leaves out the last
-// ones until the rest is short enough.
+// shorten sorts nodes by their progress, and cuts the list until it is short enough.
 func shorten(all []*Node, d detail) []*Node {
 	common := commonTarget(all)
 	sorted := slices.Clone(all)

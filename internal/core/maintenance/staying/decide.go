@@ -29,8 +29,7 @@ type Budgets interface {
 // Pod holds what is decided about a pod.
 type Pod struct {
 	Stays bool
-	// Endurance is the time that it tolerates its node to be down, Taint the key of the taint that
-	// it tolerates the shortest.
+	// Endurance is the shortest tolerated downtime, Taint the key that limits it.
 	Endurance time.Duration
 	Taint     string
 	// Surplus is set if there is no room for its budgets.
@@ -58,8 +57,7 @@ func givenUp(object *corev1.Pod, record *v1alpha1.DrainRecord, budgets Budgets) 
 	})
 }
 
-// Surplus returns, by index, why pods that ask to stay have to leave: the record of the node has no
-// room for them.
+// Surplus returns, by index, why pods that ask to stay have no room in the record.
 func Surplus(asking map[int]*corev1.Pod, record *v1alpha1.DrainRecord, budgets Budgets) map[int]string {
 	if !mayBeSurplus(asking, budgets) {
 		return nil

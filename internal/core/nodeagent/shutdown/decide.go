@@ -162,8 +162,7 @@ func (s Snapshot) says(conditionType corev1.NodeConditionType) bool {
 	return condition != nil && condition.Status == corev1.ConditionTrue && condition.Reason == v1alpha1.ReasonNodeMaintenance
 }
 
-// heldBesideOthers reports whether a maintenance holds the node but cannot publish its conditions
-// because another drain owns them.
+// heldBesideOthers reports whether a foreign drain hides the conditions of a maintenance.
 func (s Snapshot) heldBesideOthers() bool {
 	return s.Node != nil && s.Node.Annotations[v1alpha1.CordonAnnotation] != "" && foreigndrain.Announced(s.Node) != nil
 }

@@ -63,9 +63,7 @@ type Entry struct {
 	Deadline time.Time                 `json:"deadline"`
 }
 
-// ParseEntry reads what Text has written; nothing is nil.
-//
-// Errors: it is nothing that this version has written.
+// ParseEntry reads the result of Text; nil without data. It fails on other formats.
 func ParseEntry(data []byte) (*Entry, error) {
 	if len(data) == 0 {
 		return nil, nil
