@@ -30,7 +30,7 @@ type Snapshot struct {
 	DrainRecords map[string]*v1alpha1.DrainRecord
 	// LongestLock bounds the lock of a budget; 0 is budget.LongestLock.
 	LongestLock time.Duration
-	// Rules are those of Ebbtide's namespace, Facts the namespaces that they select by.
+	// Rules holds those of Ebbtide's namespace, Facts the namespaces that they select by.
 	Rules   drainrule.Set
 	Facts   drainrule.Facts
 	Runners Runners

@@ -18,7 +18,7 @@ import (
 
 const maxMessage = 4096 // bytes of a condition's message
 
-// Conditions are those of a maintenance; nil removes one, except Succeeded and a true Returned.
+// Conditions holds those of a maintenance; nil removes one, except Succeeded and a true Returned.
 type Conditions struct {
 	Drained, PastDeadline, Succeeded, Returned, Blocked *metav1.Condition
 }
