@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -91,9 +92,7 @@ func (c Claim) Lock(b *policyv1.PodDisruptionBudget) (lock Lock, obstacle *Hold)
 	if !hold.AcquiredAt.IsZero() && hold.AcquiredAt.Before(&now) {
 		lock.AcquiredAt = hold.AcquiredAt
 	}
-	if lock.Reason == "" {
-		lock.Reason = hold.Reason
-	}
+	lock.Reason = cmp.Or(lock.Reason, hold.Reason)
 	return lock, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
@@ -142,10 +143,7 @@ func message(s Snapshot) string {
 }
 
 func grace(pod *corev1.Pod) time.Duration {
-	seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)
-	if pod.Spec.TerminationGracePeriodSeconds != nil {
-		seconds = *pod.Spec.TerminationGracePeriodSeconds
-	}
+	seconds := ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, int64(corev1.DefaultTerminationGracePeriodSeconds))
 	return time.Duration(seconds) * time.Second
 }
 

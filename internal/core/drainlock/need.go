@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/utils/ptr"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/budget"
@@ -42,9 +43,7 @@ func Needs(n Need) v1alpha1.DrainRecordSpec {
 		MaintenanceRef: v1alpha1.MaintenanceReference{Name: n.Maintenance.Name, UID: n.Maintenance.UID},
 		Reason:         n.Maintenance.Spec.Reason,
 		Emptying:       len(n.Leaving) > 0,
-	}
-	if n.Maintenance.Spec.InPlace != nil {
-		spec.InPlace = *n.Maintenance.Spec.InPlace
+		InPlace:        ptr.Deref(n.Maintenance.Spec.InPlace, v1alpha1.InPlace{}),
 	}
 	budgets := budget.Compile(n.Budgets)
 	leftOut := n.leftOut(budgets)

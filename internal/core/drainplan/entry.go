@@ -23,9 +23,7 @@ var order = [...]v1alpha1.PodType{v1alpha1.PodTypeDefault, v1alpha1.PodTypeDaemo
 // Depth returns the place of a pod type in the order in which types leave a node; false for an
 // unknown type.
 func Depth(podType v1alpha1.PodType) (int, bool) {
-	if podType == "" {
-		podType = v1alpha1.PodTypeDefault
-	}
+	podType = cmp.Or(podType, v1alpha1.PodTypeDefault)
 	depth := slices.Index(order[:], podType)
 	return depth, depth >= 0
 }
@@ -105,9 +103,7 @@ func compile(spec v1alpha1.DrainPlanEntry) (entry Entry, field string, err error
 // complete sets the defaults of an entry. An empty selector selects every pod, as an absent one
 // does.
 func complete(spec v1alpha1.DrainPlanEntry) v1alpha1.DrainPlanEntry {
-	if spec.PodType == "" {
-		spec.PodType = v1alpha1.PodTypeDefault
-	}
+	spec.PodType = cmp.Or(spec.PodType, v1alpha1.PodTypeDefault)
 	if s := spec.PodSelector; s != nil && len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 0 {
 		spec.PodSelector = nil
 	}

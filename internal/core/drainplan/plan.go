@@ -104,9 +104,7 @@ type Plan struct {
 // New returns the plan of a maintenance that removes pods down to drainDepth, Static if empty,
 // without entries for deeper pods. The error names the field at fault.
 func New(drainPlan []v1alpha1.DrainPlanEntry, drainDepth v1alpha1.PodType) (Plan, error) {
-	if drainDepth == "" {
-		drainDepth = v1alpha1.PodTypeStatic
-	}
+	drainDepth = cmp.Or(drainDepth, v1alpha1.PodTypeStatic)
 	limit, known := Depth(drainDepth)
 	if !known {
 		return Plan{}, fmt.Errorf("spec.drainDepth: must be Default, DaemonSet or Static, is %q", drainDepth)

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
@@ -148,10 +149,7 @@ func treatmentOf(r *v1alpha1.MachineDrainRule) Treatment {
 			APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "MachineDrainRule", Namespace: r.Namespace, Name: r.Name, UID: r.UID,
 		},
 	}
-	order := int32(0)
-	if r.Spec.Drain.Order != nil {
-		order = *r.Spec.Drain.Order
-	}
+	order := ptr.Deref(r.Spec.Drain.Order, int32(0))
 	switch treatment.Behavior {
 	case v1alpha1.DrainBehaviorDrain:
 		treatment.Order = order

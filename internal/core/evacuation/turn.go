@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/event"
@@ -114,10 +115,7 @@ func (s Snapshot) deadline() time.Time {
 }
 
 func patience(e *v1alpha1.Evacuation) time.Duration {
-	if e.Spec.ProgressDeadlineSeconds == nil {
-		return v1alpha1.DefaultProgressDeadlineSeconds * time.Second
-	}
-	return time.Duration(*e.Spec.ProgressDeadlineSeconds) * time.Second
+	return time.Duration(ptr.Deref(e.Spec.ProgressDeadlineSeconds, v1alpha1.DefaultProgressDeadlineSeconds)) * time.Second
 }
 
 func activate(s Snapshot, class, why string) Decision {

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	"k8s.io/utils/ptr"
 )
 
 // tolerance extends the deadline of a silent responder, as the controller may be slow.
@@ -32,11 +33,7 @@ func HolderOf(pod *corev1.Pod, evictions []*lifecyclev1alpha1.Eviction, now time
 		return Holder{}
 	}
 	own := Active(&holder.Status)
-	held := Holder{Eviction: holder.Name, Responder: own.Name}
-	if own.Message != nil {
-		held.Message = *own.Message
-	}
-	return held
+	return Holder{Eviction: holder.Name, Responder: own.Name, Message: ptr.Deref(own.Message, "")}
 }
 
 func older(a, b *lifecyclev1alpha1.Eviction) bool {

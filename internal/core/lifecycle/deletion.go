@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/phrase"
@@ -154,10 +155,7 @@ func (p *planner) finish() {
 }
 
 func (p *planner) began() v1alpha1.MachineDeletionStatus {
-	if p.Machine.Status.Deletion == nil {
-		return v1alpha1.MachineDeletionStatus{}
-	}
-	return *p.Machine.Status.Deletion
+	return ptr.Deref(p.Machine.Status.Deletion, v1alpha1.MachineDeletionStatus{})
 }
 
 // expired reports whether a step has used up its limit; never while the clock is skewed.

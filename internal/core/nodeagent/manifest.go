@@ -1,6 +1,7 @@
 package nodeagent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -38,9 +39,7 @@ func ReadManifest(data []byte) (*Manifest, error) {
 	if pod.Name == "" {
 		return nil, errors.New("the pod has no name")
 	}
-	if pod.Namespace == "" {
-		pod.Namespace = corev1.NamespaceDefault
-	}
+	pod.Namespace = cmp.Or(pod.Namespace, corev1.NamespaceDefault)
 	m := &Manifest{
 		Namespace: pod.Namespace, Name: pod.Name, Labels: pod.Labels, Grace: graceOf(pod), ControlPlane: isControlPlane(pod), Component: componentOf(pod),
 	}

@@ -118,9 +118,7 @@ func (s Snapshot) unknown() bool {
 func (s Snapshot) wanted() (stage v1alpha1.NodeMaintenanceStage, reason string, after time.Duration) {
 	told := s.Agent.Status.Shutdown
 	kind := told.Type
-	if kind == "" {
-		kind = "unknown"
-	}
+	kind = cmp.Or(kind, "unknown")
 	if s.booted() {
 		return "", "", 0
 	}

@@ -7,6 +7,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 )
 
 // openClaim is a claim without a volume, which its first pod binds or provisions.
@@ -89,10 +90,7 @@ func candidates(claim *corev1.PersistentVolumeClaim, spare []*corev1.PersistentV
 }
 
 func modeOf(mode *corev1.PersistentVolumeMode) corev1.PersistentVolumeMode {
-	if mode == nil {
-		return corev1.PersistentVolumeFilesystem
-	}
-	return *mode
+	return ptr.Deref(mode, corev1.PersistentVolumeFilesystem)
 }
 
 func offers(all, some []corev1.PersistentVolumeAccessMode) bool {

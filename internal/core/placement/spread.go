@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/utils/ptr"
 )
 
 type spread struct {
@@ -53,10 +54,7 @@ func (e *Estimate) spreadsOf(pod *corev1.Pod, s *site, siteKey string, k *kin) (
 			e.compare(t)
 			return t
 		})
-		one := spread{term: t, domains: e.topologyOf(c.TopologyKey).of, skew: c.MaxSkew, minDomains: 1}
-		if c.MinDomains != nil {
-			one.minDomains = *c.MinDomains
-		}
+		one := spread{term: t, domains: e.topologyOf(c.TopologyKey).of, skew: c.MaxSkew, minDomains: ptr.Deref(c.MinDomains, 1)}
 		if t.matches(k) {
 			one.self = 1
 		}

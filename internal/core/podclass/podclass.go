@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
@@ -53,10 +54,7 @@ func MakeMirror(pod *corev1.Pod, node types.UID) {
 
 // Priority returns the priority of a pod; a pod without one has 0.
 func Priority(pod *corev1.Pod) int32 {
-	if pod.Spec.Priority == nil {
-		return 0
-	}
-	return *pod.Spec.Priority
+	return ptr.Deref(pod.Spec.Priority, 0)
 }
 
 // Terminal returns true if a pod has finished. It is never evacuated or counted.

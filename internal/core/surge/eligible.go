@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 )
 
 // ByReplicaSet returns the Deployments by the UIDs of their ReplicaSets.
@@ -66,10 +67,7 @@ func maxSurge(d *appsv1.Deployment) int {
 
 // replicas returns how many pods the Deployment wants; 1 if it does not say.
 func replicas(d *appsv1.Deployment) int32 {
-	if d.Spec.Replicas == nil {
-		return 1
-	}
-	return *d.Spec.Replicas
+	return ptr.Deref(d.Spec.Replicas, 1)
 }
 
 func selectsHash(selector *metav1.LabelSelector) bool {

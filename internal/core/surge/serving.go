@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
@@ -112,10 +113,7 @@ func active(pod *corev1.Pod) bool {
 }
 
 func wantedBy(set *appsv1.ReplicaSet) int32 {
-	if set.Spec.Replicas == nil {
-		return 1
-	}
-	return *set.Spec.Replicas
+	return ptr.Deref(set.Spec.Replicas, 1)
 }
 
 // wantedFor returns how many pods there are to be of a detached pod's application.
