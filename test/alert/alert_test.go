@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -39,33 +38,6 @@ func TestLongAlerts(t *testing.T) {
 				t.Errorf("%v\n%s", err, said)
 			}
 		})
-	}
-}
-
-// An alert that comes too late is noticed.
-func TestLongAnAlertThatIsLate(t *testing.T) {
-	t.Parallel()
-	rules := rulesOf(t, []any{"cluster-api"})
-	text, err := os.ReadFile(rules)
-	if err != nil {
-		t.Fatal(err)
-	}
-	late := strings.ReplaceAll(string(text), "> 1800", "> 3600")
-	if late == string(text) {
-		t.Fatalf("no alert is about 30 minutes:\n%s", text)
-	}
-	tests := filepath.Join(filepath.Dir(rules), "bridges.yaml")
-	told, err := os.ReadFile(filepath.Join("testdata", "bridges.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for path, content := range map[string][]byte{rules: []byte(late), tests: told} {
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if said, err := promtool(t, "test", "rules", tests); err == nil || !strings.Contains(said, "alertname: EbbtideMachineWaits") {
-		t.Errorf("an alert after an hour is taken for one after half an hour: %v\n%s", err, said)
 	}
 }
 

@@ -75,26 +75,6 @@ func (w *world) rollOut(labels map[string]string, hooks int) (least int) {
 	return least
 }
 
-// A backup runs on a full node: Ebbtide waits for the hooks of others, by name.
-func TestLongHooksOfOthersGoFirst(t *testing.T) {
-	t.Parallel()
-	w := newPool(t, bridged, 2, 4)
-	victim := w.machines()[0]
-	const backup = "pre-drain.delete.hook.machine.cluster.x-k8s.io/backup"
-	w.annotate(victim, backup, "db-team")
-	pods := len(w.podsOn(nodeOf(victim)))
-	w.delete(victim)
-
-	w.awaitEvent(victim, v1alpha1.EventBridgeWaiting, "waits for other pre-drain hooks: backup (owner: db-team)")
-	w.awaitShown(victim, v1alpha1.EventBridgeWaiting, "waits for other pre-drain hooks: backup (owner: db-team)")
-	if now := len(w.podsOn(nodeOf(victim))); now != pods || pods == 0 {
-		t.Errorf("%d pods are on the node before the backup is over, want %d", now, pods)
-	}
-	w.annotate(victim, backup, "")
-	w.awaitEvent(victim, v1alpha1.EventBridgeDone, "is drained; the hook is removed")
-	w.awaitGone(victim)
-}
-
 // now reads a Machine.
 func (w *world) now(machine *unstructured.Unstructured) *unstructured.Unstructured {
 	w.t.Helper()

@@ -156,3 +156,21 @@ func TestAStatusIsForgedToHoldDrainersUp(t *testing.T) {
 	w.must(says(own.WithCompletionTime(now)))
 	w.awaitGone(pod)
 }
+
+// another is who plays a controller that is not Ebbtide's.
+const another = "evictionrequest-controller"
+
+// gives has another controller give turns in an Eviction, the first of which is active.
+func (w *world) gives(eviction string, states ...lifecyclev1alpha1.ResponderStateType) {
+	w.t.Helper()
+	status := lifecycleac.EvictionStatus()
+	for i, name := range []string{surger, evictor} {
+		status.WithTargetResponders(lifecycleac.TargetResponder().WithName(name).WithPriority([]int32{10000, 100}[i]).WithState(states[i]))
+		one := lifecycleac.ResponderStatus().WithName(name)
+		if states[i] != lifecyclev1alpha1.ResponderStateInactive {
+			one.WithStartTime(w.began)
+		}
+		status.WithResponders(one)
+	}
+	w.must(w.client.Status().Apply(w.ctx, lifecycleac.Eviction(eviction, w.ns).WithStatus(status), client.FieldOwner(another), client.ForceOwnership))
+}

@@ -180,43 +180,18 @@ func TestASurgeIsWithdrawnInTheMiddle(t *testing.T) {
 // A pod that cannot be replaced is left to who comes next, with the reason.
 func TestAPodThatCannotBeReplacedIsHandedOver(t *testing.T) {
 	t.Parallel()
-	recreated := func(d *appsv1.Deployment) {
-		d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
-	}
-	t.Run("by its Deployment", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
-		pod, letNew := w.serve(named, followed, recreated)
-		w.ask("example.com/upgrade", pod)
-		w.awaitEviction("pod-1-"+pod.Name, awaiting, surger+" Completed, example.com/next Active, "+evictor+" Inactive")
-		w.awaitWord(pod.Name, surger, "Deployment web cannot surge: its strategy is Recreate.")
-		w.awaitNoEvacuation()
-		letNew()
-	})
-	t.Run("by its volume", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
-		w.claim()
-		pod, letNew := w.serve(named, followed, withClaim)
-		w.ask("example.com/upgrade", pod)
-		w.awaitEviction("pod-1-"+pod.Name, awaiting, surger+" Completed, example.com/next Active, "+evictor+" Inactive")
-		w.awaitWord(pod.Name, surger, "Deployment web cannot surge: only one node can mount its volume claim data, which is ReadWriteOnce.")
-		w.awaitBack(pod)
-		w.must(w.reports("pod-1-"+pod.Name, "example.com/next", true))
-		letNew()
-		w.awaitGone(pod)
-		w.awaitEviction("pod-1-"+pod.Name, gone(pod.Name), surger+" Completed, example.com/next Completed, "+evictor+" Completed")
-		w.awaitNoEvacuation()
-	})
-	t.Run("by being nobody's", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
-		pod := w.pod("alone", surger+" 10000")
-		w.ask("example.com/upgrade", pod)
-		w.awaitGone(pod)
-		w.awaitEviction("pod-1-alone", gone("alone"), surger+" Completed, "+evictor+" Completed")
-		w.awaitWord("alone", surger, "Pod alone belongs to no Deployment that could surge.")
-	})
+	w := newWorld(t)
+	w.claim()
+	pod, letNew := w.serve(named, followed, withClaim)
+	w.ask("example.com/upgrade", pod)
+	w.awaitEviction("pod-1-"+pod.Name, awaiting, surger+" Completed, example.com/next Active, "+evictor+" Inactive")
+	w.awaitWord(pod.Name, surger, "Deployment web cannot surge: only one node can mount its volume claim data, which is ReadWriteOnce.")
+	w.awaitBack(pod)
+	w.must(w.reports("pod-1-"+pod.Name, "example.com/next", true))
+	letNew()
+	w.awaitGone(pod)
+	w.awaitEviction("pod-1-"+pod.Name, gone(pod.Name), surger+" Completed, example.com/next Completed, "+evictor+" Completed")
+	w.awaitNoEvacuation()
 }
 
 const volume = `

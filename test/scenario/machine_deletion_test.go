@@ -52,28 +52,3 @@ func (w *world) closeBudget(name string) {
 	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns}}
 	w.change(b, name, func() { b.Spec.MinAvailable = new(intstr.FromInt32(1)) })
 }
-
-// An application of one pod that is moved by surging serves all the time while the
-// Machine under it goes: the drain waits for who moves it.
-func TestTheEndOfAMachineTakesNoServiceDown(t *testing.T) {
-	t.Parallel()
-	w := newMachineWorld(t)
-	machines := w.running("old", "new")
-	w.cordon(machines[1], true)
-	web := app{name: "web", replicas: 1, ready: "1s"}
-	w.serve(web)
-	w.createBudget("web", policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(1))})
-	before := w.shape("web")
-	endpoints := w.cluster.WatchEndpoints(t, w.key("web"))
-	w.cordon(machines[1], false)
-
-	w.deleteMachines(machines[0])
-
-	w.awaitNothingLeft(machines[0])
-	w.awaitNoEvacuations()
-	endpoints.AssertAtLeast(t, 1)
-	w.awaitShape("web", before)
-	if node := w.thePod("web").Spec.NodeName; node != machines[1] {
-		t.Errorf("the application runs on %s, want %s", node, machines[1])
-	}
-}

@@ -8,9 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -18,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/internal/workload"
 	"ebbtide.dev/ebbtide/test/cluster"
 	"ebbtide.dev/ebbtide/test/patience"
@@ -26,120 +23,6 @@ import (
 
 // same leaves the administrator's kubeconfig as it is.
 func same(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo) {}
-
-func TestTheClusterThatEbbtideRunsIn(t *testing.T) {
-	t.Parallel()
-	w := newRemotes(t, workload.Options{Pace: &quick})
-	told := make(chan types.NamespacedName, 1000)
-	w.registry.Watch(&corev1.Namespace{}, func(at types.NamespacedName, _, _ client.Object) { told <- at })
-	runUntilEnd(t, w.manager.Start)
-	here := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "here"}}
-	there := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "there"}}
-
-	connection := w.connect(t, here)
-
-	if again := w.connect(t, there); again != connection {
-		t.Error("two Clusters without a kubeconfig have two connections, want one")
-	}
-	readEverything(t, connection.Client)
-	if at := <-told; at != workload.Local || workload.Identity(here) != workload.Local {
-		t.Errorf("told of cluster %q, and its Cluster is %q, want both to be empty", at, workload.Identity(here))
-	}
-	if state := w.awaitReason(t, there, v1alpha1.ReasonReachable); state.Status != metav1.ConditionTrue {
-		t.Errorf("state = %+v, want True", state)
-	}
-}
-
-// readEverything fails if a kind that Machines need is not in the cache, or not
-// to be found by its index.
-func readEverything(t *testing.T, c client.Client) {
-	t.Helper()
-	for _, kind := range kube.WorkloadKinds() {
-		gvk, err := c.GroupVersionKindFor(kind)
-		if err != nil {
-			t.Fatal(err)
-		}
-		list, err := c.Scheme().New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.List(t.Context(), list.(client.ObjectList)); err != nil {
-			t.Errorf("list %s: %v", gvk.Kind, err)
-		}
-	}
-	if err := c.List(t.Context(), &corev1.PodList{}, client.MatchingFields{kube.PodNodeField: "any"}); err != nil {
-		t.Errorf("list the pods of a node: %v", err)
-	}
-	if err := c.List(t.Context(), &corev1.NodeList{}, client.MatchingFields{kube.NodeProviderField: "any"}); err != nil {
-		t.Errorf("list the nodes of a provider ID: %v", err)
-	}
-}
-
-func TestAClusterByKubeconfig(t *testing.T) {
-	t.Parallel()
-	w := newRemotes(t, workload.Options{Pace: &quick})
-	c := w.remote(t, "east", w.kubeconfig(t, same))
-	seen := make(chan string, 1000)
-	w.registry.Watch(&policyv1.PodDisruptionBudget{}, func(at types.NamespacedName, old, now client.Object) {
-		if at == client.ObjectKeyFromObject(c) {
-			seen <- name(old) + " to " + name(now)
-		}
-	})
-	changed := make(chan types.NamespacedName, 1000)
-	w.registry.OnChange(func(at types.NamespacedName) { changed <- at })
-
-	_, err := w.registry.Use(c, usingMachine)
-	if !errors.Is(err, workload.ErrConnecting) || !strings.Contains(err.Error(), "cluster "+w.namespace+"/east is not connected yet: ") {
-		t.Errorf("first use = %v, want that it is being connected", err)
-	}
-	w.start(t)
-	connection := w.connect(t, c)
-
-	if at := <-changed; at != client.ObjectKeyFromObject(c) {
-		t.Errorf("told of a change of %s, want of the Cluster", at)
-	}
-	readEverything(t, connection.Client)
-	if err := connection.Client.List(t.Context(), &corev1.SecretList{}); err == nil {
-		t.Error("Secrets can be read from the cache, want only what Machines need")
-	}
-	if err := connection.Live.Get(t.Context(), client.ObjectKey{Name: w.namespace}, &corev1.Namespace{}); err != nil {
-		t.Errorf("live read: %v", err)
-	}
-	object := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "told"}}
-	if err := errors.Join(connection.Client.Create(t.Context(), object), connection.Client.Delete(t.Context(), object)); err != nil {
-		t.Fatalf("write: %v", err)
-	}
-	want := []string{" to told", "told to "}
-	if diff := cmp.Diff(want, []string{next(t, seen, "told"), next(t, seen, "told")}); diff != "" {
-		t.Errorf("told of (-want +got):\n%s", diff)
-	}
-}
-
-func name(object client.Object) string {
-	if object == nil {
-		return ""
-	}
-	return object.GetName()
-}
-
-// next is the next that is told of an object.
-func next(t *testing.T, seen <-chan string, of string) string {
-	t.Helper()
-	var last string
-	patience.Eventually(t, "something to be told of "+of, func(context.Context) (string, bool) {
-		for {
-			select {
-			case last = <-seen:
-				if strings.Contains(last, of) {
-					return last, true
-				}
-			default:
-				return last, false
-			}
-		}
-	})
-	return last
-}
 
 // A cluster that is cut off, or that hangs, is told at the next probe; what was
 // missed meanwhile is there as soon as it is back.

@@ -67,24 +67,3 @@ func TestGapsAreFromTheLastPodOfAWaveToTheFirstOfTheNext(t *testing.T) {
 		})
 	}
 }
-
-func TestAPodThatIsToldBeforeItsTurnIsNamed(t *testing.T) {
-	tests := map[string]struct {
-		seen []seen
-		want string
-	}{
-		"the wave before has a pod left": {[]seen{
-			{0, "app-1", "told"}, {10, "app-1", "gone"}, {15, "app-2", "told"}, {20, "app-1", "gone"},
-		}, "pod app-2-pod of wave 2 was told to go before 1 pods of wave 1 had gone"},
-		"a wave is left out": {[]seen{
-			{0, "app-1", "gone"}, {10, "app-1", "gone"}, {15, "app-3", "told"},
-		}, "pod app-3-pod of wave 3 was told to go before 2 pods of wave 2 had gone"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			if _, err := wavesSeen(true, test.seen).gaps(); err == nil || err.Error() != test.want {
-				t.Errorf("error = %v, want %s", err, test.want)
-			}
-		})
-	}
-}
