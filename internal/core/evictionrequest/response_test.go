@@ -48,10 +48,24 @@ func asked(s *evictionrequest.ResponseSnapshot) {
 	}
 }
 
+// change prepares a snapshot.
+type change = func(*evictionrequest.ResponseSnapshot)
+
+// then makes changes one after the other.
+func then(changes ...change) change {
+	return func(s *evictionrequest.ResponseSnapshot) {
+		for _, change := range changes {
+			change(s)
+		}
+	}
+}
+
 // told is what our responder has said before.
-func told(s *evictionrequest.ResponseSnapshot, when time.Duration, words string) {
-	own := evictionrequest.ResponderOf(&s.Eviction.Status, s.Responder)
-	own.HeartbeatTime, own.Message = at(when), &words
+func told(when time.Duration, words string) change {
+	return func(s *evictionrequest.ResponseSnapshot) {
+		own := evictionrequest.ResponderOf(&s.Eviction.Status, s.Responder)
+		own.HeartbeatTime, own.Message = at(when), &words
+	}
 }
 
 func unsurged(s *evictionrequest.ResponseSnapshot) {
@@ -68,75 +82,66 @@ type response struct {
 	again     time.Duration
 }
 
-// later lets time pass, and what evacuators have reported meanwhile is fresh.
-func after(d time.Duration, s *evictionrequest.ResponseSnapshot) {
-	s.Now, s.Clock = noon.Add(d), noon.Add(d)
+// after lets time pass, and what evacuators have reported meanwhile is fresh.
+func after(d time.Duration) change {
+	return func(s *evictionrequest.ResponseSnapshot) { s.Now, s.Clock = noon.Add(d), noon.Add(d) }
+}
+
+func unchanged(*evictionrequest.ResponseSnapshot) {}
+
+func detached(s *evictionrequest.ResponseSnapshot) {
+	s.Pod.Annotations = map[string]string{v1alpha1.SurgeAnnotation: "{}"}
+}
+
+func noEvacuators(s *evictionrequest.ResponseSnapshot) { s.Evacuators = nil }
+
+// byMaintenance has a maintenance ask for the evacuation.
+func byMaintenance(s *evictionrequest.ResponseSnapshot) {
+	s.Evacuation = evacuation.New(s.Pod, v1alpha1.NodeMaintenanceInstigator, nil)
+}
+
+func terminating(until time.Duration) change {
+	return func(s *evictionrequest.ResponseSnapshot) { s.Pod.DeletionTimestamp = at(until) }
+}
+
+// refused is an eviction that was refused so often.
+func refused(times int32) change {
+	return func(s *evictionrequest.ResponseSnapshot) {
+		s.Evacuation.Status.Message, s.Evacuation.Status.FailedEvictionCounter = "Eviction refused: no", times
+	}
 }
 
 // surgeResponses holds the acts of ebbtide.dev/deployment-surge.
 var surgeResponses = map[string]response{
-	"it asks for the evacuation": {func(*evictionrequest.ResponseSnapshot) {}, true, false, false, 5 * time.Second},
-	"it lets that go on":         {asked, false, false, false, 5 * time.Second},
-	"it tells of what lasts":     {func(s *evictionrequest.ResponseSnapshot) { asked(s); after(5*time.Second, s) }, false, true, false, 3 * time.Minute},
-	"it says that it is there": {func(s *evictionrequest.ResponseSnapshot) {
-		asked(s)
-		told(s, 0, "Pod web-0 serves on.")
-		after(3*time.Minute, s)
-	}, false, true, false, 3 * time.Minute},
-	"news wait a little":            {func(s *evictionrequest.ResponseSnapshot) { asked(s); told(s, 0, "before"); after(15*time.Second, s) }, false, false, false, 5 * time.Second},
-	"and are told":                  {func(s *evictionrequest.ResponseSnapshot) { asked(s); told(s, 0, "before"); after(20*time.Second, s) }, false, true, false, 3 * time.Minute},
+	"it asks for the evacuation":    {unchanged, true, false, false, 5 * time.Second},
+	"it lets that go on":            {asked, false, false, false, 5 * time.Second},
+	"it tells of what lasts":        {then(asked, after(5*time.Second)), false, true, false, 3 * time.Minute},
+	"it says that it is there":      {then(asked, told(0, "Pod web-0 serves on."), after(3*time.Minute)), false, true, false, 3 * time.Minute},
+	"news wait a little":            {then(asked, told(0, "before"), after(15*time.Second)), false, false, false, 5 * time.Second},
+	"and are told":                  {then(asked, told(0, "before"), after(20*time.Second)), false, true, false, 3 * time.Minute},
 	"a pod that cannot be replaced": {func(s *evictionrequest.ResponseSnapshot) { s.Unable = "Nobody's." }, false, true, true, 0},
 	"or could not":                  {unsurged, false, true, true, 0},
-	"unless somebody else asks": {func(s *evictionrequest.ResponseSnapshot) {
-		unsurged(s)
+	"unless somebody else asks": {then(unsurged, func(s *evictionrequest.ResponseSnapshot) {
 		s.Evacuation.Finalizers = append(s.Evacuation.Finalizers, v1alpha1.NodeMaintenanceInstigator)
-	}, false, false, false, 5 * time.Second},
-	"one that is replaced is evicted by its evacuation": {func(s *evictionrequest.ResponseSnapshot) {
-		asked(s)
-		s.Evacuation.Status.ActiveEvacuatorCompleted = true
-		s.Pod.Annotations = map[string]string{v1alpha1.SurgeAnnotation: "{}"}
-	}, false, false, false, 5 * time.Second},
-	"an evacuator that is silent for too long": {func(s *evictionrequest.ResponseSnapshot) {
-		asked(s)
-		s.Pod.Annotations = map[string]string{v1alpha1.SurgeAnnotation: "{}"}
-		told(s, 29*time.Minute, "x")
-		after(30*time.Minute, s)
-	}, false, true, true, 0},
-	"unless it was away with the manager": {func(s *evictionrequest.ResponseSnapshot) {
-		asked(s)
-		s.Pod.Annotations = map[string]string{v1alpha1.SurgeAnnotation: "{}"}
-		told(s, 29*time.Minute, "x")
-		after(30*time.Minute, s)
-		s.Fresh = evacuation.Lenience
-	}, false, true, false, 3 * time.Minute},
-	"that is known in advance": {func(s *evictionrequest.ResponseSnapshot) {
-		asked(s)
-		told(s, 29*time.Minute, "Pod web-0 serves on.")
-		after(29*time.Minute+30*time.Second, s)
-	}, false, false, false, 30 * time.Second},
-	"the evacuation of a maintenance is joined": {func(s *evictionrequest.ResponseSnapshot) {
-		asked(s)
+	}), false, false, false, 5 * time.Second},
+	"one that is replaced is evicted by its evacuation": {then(asked, func(s *evictionrequest.ResponseSnapshot) { s.Evacuation.Status.ActiveEvacuatorCompleted = true }, detached), false, false, false, 5 * time.Second},
+	"an evacuator that is silent for too long":          {then(asked, detached, told(29*time.Minute, "x"), after(30*time.Minute)), false, true, true, 0},
+	"unless it was away with the manager":               {then(asked, detached, told(29*time.Minute, "x"), after(30*time.Minute), func(s *evictionrequest.ResponseSnapshot) { s.Fresh = evacuation.Lenience }), false, true, false, 3 * time.Minute},
+	"that is known in advance":                          {then(asked, told(29*time.Minute, "Pod web-0 serves on."), after(29*time.Minute+30*time.Second)), false, false, false, 30 * time.Second},
+	"the evacuation of a maintenance is joined": {then(asked, func(s *evictionrequest.ResponseSnapshot) {
 		s.Evacuation.Finalizers = []string{v1alpha1.NodeMaintenanceInstigator}
-	}, true, false, false, 5 * time.Second},
-	"one of an earlier Eviction is taken over": {func(s *evictionrequest.ResponseSnapshot) {
-		asked(s)
+	}), true, false, false, 5 * time.Second},
+	"one of an earlier Eviction is taken over": {then(asked, func(s *evictionrequest.ResponseSnapshot) {
 		s.Evacuation = evacuation.ForResponder(s.Evacuation, evacuation.Cause{Name: "pod-1-web-0", UID: "earlier", Responder: surger})
-	}, true, false, false, 5 * time.Second},
-	"a malformed cause is replaced": {func(s *evictionrequest.ResponseSnapshot) {
-		asked(s)
+	}), true, false, false, 5 * time.Second},
+	"a malformed cause is replaced": {then(asked, func(s *evictionrequest.ResponseSnapshot) {
 		s.Evacuation.Annotations[v1alpha1.EvictionTurnAnnotation] = strings.Repeat("[", 1<<16)
-	}, true, false, false, 5 * time.Second},
-	"one that goes cannot be joined": {func(s *evictionrequest.ResponseSnapshot) {
-		asked(s)
-		after(5*time.Second, s)
+	}), true, false, false, 5 * time.Second},
+	"one that goes cannot be joined": {then(asked, after(5*time.Second), func(s *evictionrequest.ResponseSnapshot) {
 		s.Evacuation.Finalizers, s.Evacuation.DeletionTimestamp = []string{"example.com/mine"}, at(0)
-	}, false, true, false, 3 * time.Minute},
-	"it terminates": {func(s *evictionrequest.ResponseSnapshot) {
-		asked(s)
-		after(3*time.Minute, s)
-		s.Pod.DeletionTimestamp = at(time.Hour)
-	}, false, true, false, 3 * time.Minute},
-	"it is gone":           {func(s *evictionrequest.ResponseSnapshot) { asked(s); s.Pod = nil }, false, true, true, 0},
+	}), false, true, false, 3 * time.Minute},
+	"it terminates":        {then(asked, after(3*time.Minute), terminating(time.Hour)), false, true, false, 3 * time.Minute},
+	"it is gone":           {then(asked, func(s *evictionrequest.ResponseSnapshot) { s.Pod = nil }), false, true, true, 0},
 	"it has ended":         {func(s *evictionrequest.ResponseSnapshot) { s.Pod.Status.Phase = corev1.PodFailed }, false, true, true, 0},
 	"it has reported":      {func(s *evictionrequest.ResponseSnapshot) { s.Eviction.Status.Responders[0].CompletionTime = at(0) }, false, false, false, 0},
 	"it was canceled":      {func(s *evictionrequest.ResponseSnapshot) { s.Eviction.Status.TargetResponders[0].State = "Canceled" }, false, false, false, 0},
@@ -144,45 +149,23 @@ var surgeResponses = map[string]response{
 	"the Eviction is over": {func(s *evictionrequest.ResponseSnapshot) {
 		s.Eviction.Status.Conditions[0].Status = metav1.ConditionTrue
 	}, false, false, false, 0},
-	"nobody is asked": {func(s *evictionrequest.ResponseSnapshot) { s.Eviction.Status = lifecyclev1alpha1.EvictionStatus{} }, false, false, false, 0},
-	"a refusal is repeated": {func(s *evictionrequest.ResponseSnapshot) {
-		asked(s)
-		after(5*time.Second, s)
-		s.Evacuation.Status.Message, s.Evacuation.Status.FailedEvictionCounter = "Eviction refused: no", 7
-	}, false, true, false, 3 * time.Minute},
-	"and its count alone is no news": {func(s *evictionrequest.ResponseSnapshot) {
-		asked(s)
-		told(s, 0, "Eviction refused: no")
-		after(20*time.Second, s)
-		s.Evacuation.Status.Message, s.Evacuation.Status.FailedEvictionCounter = "Eviction refused: no", 8
-	}, false, false, false, 160 * time.Second},
+	"nobody is asked":                {func(s *evictionrequest.ResponseSnapshot) { s.Eviction.Status = lifecyclev1alpha1.EvictionStatus{} }, false, false, false, 0},
+	"a refusal is repeated":          {then(asked, after(5*time.Second), refused(7)), false, true, false, 3 * time.Minute},
+	"and its count alone is no news": {then(asked, told(0, "Eviction refused: no"), after(20*time.Second), refused(8)), false, false, false, 160 * time.Second},
 }
 
 // evictorResponses holds the acts of the default evictor.
 var evictorResponses = map[string]response{
-	"a pod without evacuators is evacuated": {func(s *evictionrequest.ResponseSnapshot) { s.Evacuators = nil }, true, false, false, 3 * time.Minute},
-	"and one with some":                     {func(*evictionrequest.ResponseSnapshot) {}, true, false, false, 5 * time.Second},
-	"and one that is evacuated already": {func(s *evictionrequest.ResponseSnapshot) {
-		s.Evacuators = nil
-		s.Evacuation = evacuation.New(s.Pod, v1alpha1.NodeMaintenanceInstigator, nil)
-	}, true, false, false, 3 * time.Minute},
-	"also by an evacuation that was over": {func(s *evictionrequest.ResponseSnapshot) {
-		s.Evacuators = nil
-		s.Evacuation = evacuation.New(s.Pod, v1alpha1.NodeMaintenanceInstigator, nil)
-		s.Evacuation.Finalizers = nil
-	}, true, false, false, 3 * time.Minute},
-	"who could not be replaced is evicted by it": {func(s *evictionrequest.ResponseSnapshot) {
-		unsurged(s)
-		after(5*time.Second, s)
-	}, false, true, false, 3 * time.Minute},
+	"a pod without evacuators is evacuated":      {noEvacuators, true, false, false, 3 * time.Minute},
+	"and one with some":                          {unchanged, true, false, false, 5 * time.Second},
+	"and one that is evacuated already":          {then(noEvacuators, byMaintenance), true, false, false, 3 * time.Minute},
+	"also by an evacuation that was over":        {then(noEvacuators, byMaintenance, func(s *evictionrequest.ResponseSnapshot) { s.Evacuation.Finalizers = nil }), true, false, false, 3 * time.Minute},
+	"who could not be replaced is evicted by it": {then(unsurged, after(5*time.Second)), false, true, false, 3 * time.Minute},
 	"pods of DaemonSets are left alone": {func(s *evictionrequest.ResponseSnapshot) {
 		s.Pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: new(true)}}
 	}, false, true, true, 0},
 	"static pods, too": {func(s *evictionrequest.ResponseSnapshot) { podclass.MakeMirror(s.Pod, "node") }, false, true, true, 0},
-	"a pod that ends": {func(s *evictionrequest.ResponseSnapshot) {
-		after(10*time.Second, s)
-		s.Pod.DeletionTimestamp = at(30 * time.Second)
-	}, false, false, false, 170 * time.Second},
+	"a pod that ends":  {then(after(10*time.Second), terminating(30*time.Second)), false, false, false, 170 * time.Second},
 }
 
 func TestResponderActsOnItsEviction(t *testing.T) {
@@ -228,10 +211,10 @@ func TestReportOfAnEvacuatorIsBounded(t *testing.T) {
 	} {
 		s := active(t, surger)
 		asked(s)
-		after(time.Minute, s)
+		after(time.Minute)(s)
 		s.Evacuation.Status.Message, s.Evacuation.Status.ExpectedEvacuationFinishTime = strings.Repeat("世", 10000), test.finish
 		if name == "when it was said" {
-			told(s, 0, "x")
+			told(0, "x")(s)
 			s.Eviction.Status.Responders[0].ExpectedCompletionTime = at(time.Second)
 		}
 		d := evictionrequest.DecideResponse(*s)
