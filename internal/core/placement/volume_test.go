@@ -15,6 +15,18 @@ const (
 	spare   = "{metadata: {name: pv-1}, spec: {storageClassName: local, capacity: {storage: 10Gi}, accessModes: [ReadWriteOnce], " + onB + "}, status: {phase: Available}}"
 )
 
+// claimed is where the pod of a claim goes, in the zones of both.
+func claimed(claim, class, volume, node string) filter {
+	w := placement.World{Nodes: both, Claims: claims(claim)}
+	if class != "" {
+		w.Classes = classes(class)
+	}
+	if volume != "" {
+		w.Volumes = volumes(volume)
+	}
+	return filter{world: w, pod: newPod("new", "", "", uses), node: node}
+}
+
 func TestVolumesAreReachedFromSomeNodes(t *testing.T) {
 	t.Parallel()
 	two, user := both, newPod("new", "", "", uses)
@@ -26,26 +38,15 @@ func TestVolumesAreReachedFromSomeNodes(t *testing.T) {
 			},
 			pod: user, node: "b1",
 		},
-		"nodes without zones": {
-			world: placement.World{Nodes: two, Claims: claims(bound), Volumes: volumes("{metadata: {name: pv-1, labels: {topology.kubernetes.io/zone: b}}}")},
-			pod:   user, node: "a1",
-		},
-		"no claim": {world: placement.World{Nodes: two}, pod: user},
-		"no volume": {
-			world: placement.World{Nodes: two, Claims: claims(bound)}, pod: user,
-		},
+		"nodes without zones": claimed(bound, "", "{metadata: {name: pv-1, labels: {topology.kubernetes.io/zone: b}}}", "a1"),
+		"no claim":            {world: placement.World{Nodes: two}, pod: user},
+		"no volume":           claimed(bound, "", "", ""),
 		"volumes that could not be read": {
 			world: placement.World{Nodes: two, Claims: claims(bound), Unread: placement.Unread{Volumes: "forbidden"}}, pod: user,
 		},
-		"a claim that is lost": {
-			world: placement.World{Nodes: two, Claims: claims("{metadata: {name: data}, spec: {volumeName: pv-1}, status: {phase: Lost}}")}, pod: user,
-		},
-		"a claim that is being deleted": {
-			world: placement.World{Nodes: two, Claims: claims("metadata: {name: data, deletionTimestamp: '2026-01-01T00:00:00Z'}")}, pod: user,
-		},
-		"a claim that is not bound yet": {
-			world: placement.World{Nodes: two, Claims: claims("{metadata: {name: data}, spec: {volumeName: pv-1}}")}, pod: user,
-		},
+		"a claim that is lost":          claimed("{metadata: {name: data}, spec: {volumeName: pv-1}, status: {phase: Lost}}", "", "", ""),
+		"a claim that is being deleted": claimed("metadata: {name: data, deletionTimestamp: '2026-01-01T00:00:00Z'}", "", "", ""),
+		"a claim that is not bound yet": claimed("{metadata: {name: data}, spec: {volumeName: pv-1}}", "", "", ""),
 		"a claim that only one pod may use": {
 			world: placement.World{
 				Nodes: two, Claims: claims("{metadata: {name: data, annotations: {pv.kubernetes.io/bind-completed: 'yes'}}, spec: {volumeName: pv-1, accessModes: [ReadWriteOncePod]}}"),
@@ -71,56 +72,27 @@ func TestClaimsWaitForTheirFirstPod(t *testing.T) {
 			},
 			pod: user, node: "a1",
 		},
-		"none is large enough": {
-			world: placement.World{
-				Nodes: two, Claims: claims(waiting), Classes: classes(local),
-				Volumes: volumes("{metadata: {name: pv-1}, spec: {storageClassName: local, capacity: {storage: 4Gi}, accessModes: [ReadWriteOnce]}, status: {phase: Available}}"),
-			},
-			pod: user,
-		},
-		"one is kept for another claim": {
-			world: placement.World{
-				Nodes: two, Claims: claims(waiting), Classes: classes(local),
-				Volumes: volumes("{metadata: {name: pv-1}, spec: {storageClassName: local, claimRef: {namespace: shop, name: other}, capacity: {storage: 9Gi}, accessModes: [ReadWriteOnce]}, status: {phase: Available}}"),
-			},
-			pod: user,
-		},
+		"none is large enough":          claimed(waiting, local, "{metadata: {name: pv-1}, spec: {storageClassName: local, capacity: {storage: 4Gi}, accessModes: [ReadWriteOnce]}, status: {phase: Available}}", ""),
+		"one is kept for another claim": claimed(waiting, local, "{metadata: {name: pv-1}, spec: {storageClassName: local, claimRef: {namespace: shop, name: other}, capacity: {storage: 9Gi}, accessModes: [ReadWriteOnce]}, status: {phase: Available}}", ""),
 	})
 }
 
 func TestVolumesAreMadeForTheirFirstPod(t *testing.T) {
 	t.Parallel()
-	two, user := both, newPod("new", "", "", uses)
 	made := "{metadata: {name: local}, provisioner: example.com/disk, volumeBindingMode: WaitForFirstConsumer, "
 	run(t, map[string]filter{
-		"one is made": {
-			world: placement.World{Nodes: two, Claims: claims(waiting), Classes: classes(made + "}")}, pod: user, node: "a1",
-		},
-		"one is being made for a node": {
-			world: placement.World{
-				Nodes:   two,
-				Claims:  claims("{metadata: {name: data, annotations: {volume.kubernetes.io/selected-node: b1}}, spec: {storageClassName: local}}"),
-				Classes: classes(made + "}"),
-			},
-			pod: user, node: "b1",
-		},
-		"one would have been made at once": {
-			world: placement.World{Nodes: two, Claims: claims(waiting), Classes: classes("{metadata: {name: local}, provisioner: example.com/disk, volumeBindingMode: Immediate}")},
-			pod:   user,
-		},
-		"its class does not exist": {
-			world: placement.World{Nodes: two, Claims: claims(waiting)}, pod: user,
-		},
-		"it has no class": {
-			world: placement.World{Nodes: two, Claims: claims("metadata: {name: data}")}, pod: user,
-		},
+		"one is made":                      claimed(waiting, made+"}", "", "a1"),
+		"one is being made for a node":     claimed("{metadata: {name: data, annotations: {volume.kubernetes.io/selected-node: b1}}, spec: {storageClassName: local}}", made+"}", "", "b1"),
+		"one would have been made at once": claimed(waiting, "{metadata: {name: local}, provisioner: example.com/disk, volumeBindingMode: Immediate}", "", ""),
+		"its class does not exist":         claimed(waiting, "", "", ""),
+		"it has no class":                  claimed("metadata: {name: data}", "", "", ""),
 		"a claim of each pod": {
-			world: placement.World{Nodes: two, Classes: classes(made + "allowedTopologies: [{matchLabelExpressions: [{key: zone, values: [b]}]}]}")},
+			world: placement.World{Nodes: both, Classes: classes(made + "allowedTopologies: [{matchLabelExpressions: [{key: zone, values: [b]}]}]}")},
 			pod:   newPod("new", "", "", "volumes: [{name: data, ephemeral: {volumeClaimTemplate: {spec: {storageClassName: local}}}}]"),
 			node:  "b1",
 		},
 		"a claim of each pod, of the default class": {
-			world: placement.World{Nodes: two, Classes: classes("{metadata: {name: any, annotations: {storageclass.kubernetes.io/is-default-class: 'true'}}, provisioner: example.com/disk, volumeBindingMode: Immediate}")},
+			world: placement.World{Nodes: both, Classes: classes("{metadata: {name: any, annotations: {storageclass.kubernetes.io/is-default-class: 'true'}}, provisioner: example.com/disk, volumeBindingMode: Immediate}")},
 			pod:   newPod("new", "", "", "volumes: [{name: data, ephemeral: {volumeClaimTemplate: {spec: {}}}}]"),
 			node:  "a1",
 		},
