@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/test/difference"
 	"ebbtide.dev/ebbtide/test/fault"
 )
 
@@ -30,18 +30,12 @@ func TestAPodIsAnnouncedThenDeleted(t *testing.T) {
 	want.EvacuationProgressTimestamp = &metav1.Time{Time: noon}
 	want.ExpectedEvacuationFinishTime = &metav1.Time{Time: noon.Add(time.Minute)}
 	want.Message = terminates
-	if diff := cmp.Diff(*want, stored.Status); diff != "" {
-		t.Errorf("status (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"patch status of Evacuation " + e.Name, "delete Pod log-a"}, w.api.Writes()); diff != "" {
-		t.Errorf("writes (-want +got):\n%s", diff)
-	}
+	difference.None(t, "status", *want, stored.Status)
+	difference.None(t, "writes", []string{"patch status of Evacuation " + e.Name, "delete Pod log-a"}, w.api.Writes())
 	if _, there := read(w, pod); there {
 		t.Error("the pod is still there")
 	}
-	if diff := cmp.Diff([]string{"DaemonSetPodDeleted on Evacuation/" + e.Name + ": " + terminates}, w.api.Events()); diff != "" {
-		t.Errorf("events (-want +got):\n%s", diff)
-	}
+	difference.None(t, "events", []string{"DaemonSetPodDeleted on Evacuation/" + e.Name + ": " + terminates}, w.api.Events())
 }
 
 // A manager that dies after the status is continued by the next one.
@@ -93,9 +87,7 @@ func TestARefusedDeletionIsTriedAgain(t *testing.T) {
 	}
 	w.reconcile(r, other)
 
-	if diff := cmp.Diff([]time.Duration{1 * time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second}, pauses); diff != "" {
-		t.Errorf("pauses (-want +got):\n%s", diff)
-	}
+	difference.None(t, "pauses", []time.Duration{1 * time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second}, pauses)
 	if got, want := w.message(e), `Deleting pod log-guarded is refused and tried again: admission webhook "guard" denied the request`; got != want {
 		t.Errorf("message is %q, want %q", got, want)
 	}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/test/difference"
 )
 
 const theirs = "example.com/theirs"
@@ -73,9 +74,7 @@ func TestWhatBecomesOfAPodThatIsHeldBack(t *testing.T) {
 			if diff := cmp.Diff(test.want, gates(stored)); there && diff != "" {
 				t.Errorf("gates (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(test.event, w.api.Events()); diff != "" {
-				t.Errorf("events (-want +got):\n%s", diff)
-			}
+			difference.None(t, "events", test.event, w.api.Events())
 		})
 	}
 }
@@ -110,9 +109,7 @@ func TestRemovalsOfOneDaemonSetAreSpacedOut(t *testing.T) {
 			t.Fatalf("the pod is still there after %s", due)
 		}
 	}
-	if diff := cmp.Diff([]time.Duration{0, 1 * time.Second, 2 * time.Second, 4 * time.Second}, pauses); diff != "" {
-		t.Errorf("pauses (-want +got):\n%s", diff)
-	}
+	difference.None(t, "pauses", []time.Duration{0, 1 * time.Second, 2 * time.Second, 4 * time.Second}, pauses)
 }
 
 // A node that changes brings the pods that it held back, and those that may leave.
@@ -146,9 +143,7 @@ func TestANodeThatChangesBringsItsPods(t *testing.T) {
 				if test.want {
 					want = []string{one.want.GetName()}
 				}
-				if diff := cmp.Diff(want, enqueued(t, onSuppression(one.enqueue), test.old, test.now)); diff != "" {
-					t.Errorf("brought (-want +got):\n%s", diff)
-				}
+				difference.None(t, "brought", want, enqueued(t, onSuppression(one.enqueue), test.old, test.now))
 			}
 		})
 	}

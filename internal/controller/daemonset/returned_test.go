@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"ebbtide.dev/ebbtide/test/difference"
 )
 
 // Without the webhook a DaemonSet that tolerates everything makes its pod again at
@@ -41,7 +41,5 @@ func TestPodsThatComeBackAreDeletedLessAndLessOften(t *testing.T) {
 	w.must(w.api.Create(t.Context(), again))
 	waits = append(waits, arrive("log-e"))
 
-	if diff := cmp.Diff([]time.Duration{0, 1 * time.Second, 2 * time.Second, 4 * time.Second, 0}, waits); diff != "" {
-		t.Errorf("waits (-want +got):\n%s", diff)
-	}
+	difference.None(t, "waits", []time.Duration{0, 1 * time.Second, 2 * time.Second, 4 * time.Second, 0}, waits)
 }

@@ -3,11 +3,11 @@ package evacuation
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 
 	core "ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/test/difference"
 )
 
 // gauges returns the evacuations that are counted, by evacuator and state.
@@ -40,17 +40,13 @@ func TestEveryEvacuationIsCountedOnce(t *testing.T) {
 	m.counts(key("c"), "mover.example.com", core.StateEvacuating)
 	m.counts(key("d"), "another.example.com", core.StateEvacuating)
 	want := map[string]float64{"none/evicting": 1, "deployment.apps.k8s.io/evacuating": 1, "other/evacuating": 2}
-	if diff := cmp.Diff(want, gauges(t, registry)); diff != "" {
-		t.Errorf("counts (-want +got):\n%s", diff)
-	}
+	difference.None(t, "counts", want, gauges(t, registry))
 	m.counts(key("a"), "", core.StateTerminating)
 	m.gone(key("b"))
 	m.gone(key("b"))
 	m.gone(key("c"))
 	want = map[string]float64{"none/terminating": 1, "other/evacuating": 1}
-	if diff := cmp.Diff(want, gauges(t, registry)); diff != "" {
-		t.Errorf("counts afterwards (-want +got):\n%s", diff)
-	}
+	difference.None(t, "counts afterwards", want, gauges(t, registry))
 	if newMetrics(registry).evacuations != m.evacuations {
 		t.Error("a second manager of the process should count in the same place")
 	}

@@ -17,6 +17,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	core "ebbtide.dev/ebbtide/internal/core/surge"
+	"ebbtide.dev/ebbtide/test/difference"
 )
 
 func (w *world) reconcile(it item) time.Duration {
@@ -41,9 +42,7 @@ func TestAPodIsDetachedInOneWriteAndOnlyItsMetadataChanges(t *testing.T) {
 		t.Errorf("more has changed (-before +after):\n%s", diff)
 	}
 	told := "PodDetached on Pod/web-0: Detached from ReplicaSet web-abc, which makes a replacement; serves on until that is available."
-	if diff := cmp.Diff([]string{told}, w.api.Events()); diff != "" {
-		t.Errorf("events (-want +got):\n%s", diff)
-	}
+	difference.None(t, "events", []string{told}, w.api.Events())
 }
 
 func TestADecisionOnAnOldPodIsDecidedAgain(t *testing.T) {
@@ -132,9 +131,7 @@ func TestAnEvacuationThatCameBeforeItsPodWaits(t *testing.T) {
 	}
 	w.reconciler.client = w.api.Manager
 	w.reconcile(alone)
-	if diff := cmp.Diff([]item{web}, w.woken, cmp.AllowUnexported(item{})); diff != "" {
-		t.Errorf("woken (-want +got):\n%s", diff)
-	}
+	difference.None(t, "woken", []item{web}, w.woken, cmp.AllowUnexported(item{}))
 }
 
 // queue notes what is added to it.
@@ -181,9 +178,7 @@ func TestOnlyPodsThatMatterCostAnything(t *testing.T) {
 			}
 			q := &queue{}
 			handlerOf(w.reconciler.busy, w.reconciler.ofPod).Create(t.Context(), event.TypedCreateEvent[*corev1.Pod]{Object: test.pod}, q)
-			if diff := cmp.Diff(test.want, q.added, cmp.AllowUnexported(item{})); diff != "" {
-				t.Errorf("reconciled (-want +got):\n%s", diff)
-			}
+			difference.None(t, "reconciled", test.want, q.added, cmp.AllowUnexported(item{}))
 		})
 	}
 }

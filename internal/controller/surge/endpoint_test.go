@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"ebbtide.dev/ebbtide/test/difference"
 )
 
 // aSlice is an EndpointSlice of a Service with some pods, as the cache has it.
@@ -47,12 +49,8 @@ func TestSinceWhenAServiceLeadsToAPod(t *testing.T) {
 	pass(nil, one)
 	pass(one, both)
 	pass(nil, other)
-	if diff := cmp.Diff([]string{"web for 3s", "canary for 1s"}, w.leading("web-0")); diff != "" {
-		t.Errorf("to web-0 lead (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"web for 2s"}, w.leading("web-1")); diff != "" {
-		t.Errorf("to web-1 lead (-want +got):\n%s", diff)
-	}
+	difference.None(t, "to web-0 lead", []string{"web for 3s", "canary for 1s"}, w.leading("web-0"))
+	difference.None(t, "to web-1 lead", []string{"web for 2s"}, w.leading("web-1"))
 	pass(both, one)
 	pass(other, nil)
 	if got := w.leading("web-1"); len(got) > 0 {
@@ -83,7 +81,5 @@ func TestOnlySurgesFollowEndpoints(t *testing.T) {
 		t.Errorf("%v is looked at though no endpoint has changed", q.added)
 	}
 	handler.Delete(t.Context(), event.TypedDeleteEvent[*discoveryv1.EndpointSlice]{Object: after}, q)
-	if diff := cmp.Diff([]item{web}, q.added, cmp.AllowUnexported(item{})); diff != "" {
-		t.Errorf("looked at (-want +got):\n%s", diff)
-	}
+	difference.None(t, "looked at", []item{web}, q.added, cmp.AllowUnexported(item{}))
 }

@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/test/difference"
 	"ebbtide.dev/ebbtide/test/fault"
 )
 
@@ -69,12 +69,8 @@ func TestAManagerThatDiesBetweenAnyTwoWritesIsContinued(t *testing.T) {
 			for dies := range len(test.writes) + 1 {
 				w := newSurge(t, dies)
 				test.play(w)
-				if diff := cmp.Diff(test.end, w.state()); diff != "" {
-					t.Errorf("the end after dying behind write %d (-want +got):\n%s", dies, diff)
-				}
-				if diff := cmp.Diff(test.writes, w.api.Writes()); diff != "" {
-					t.Errorf("the writes with a death behind write %d (-want +got):\n%s", dies, diff)
-				}
+				difference.None(t, fmt.Sprintf("the end after dying behind write %d", dies), test.end, w.state())
+				difference.None(t, fmt.Sprintf("the writes with a death behind write %d", dies), test.writes, w.api.Writes())
 			}
 		})
 	}

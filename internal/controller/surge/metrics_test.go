@@ -4,8 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"ebbtide.dev/ebbtide/test/difference"
 )
 
 func TestEverySurgeIsCountedOnce(t *testing.T) {
@@ -41,9 +42,7 @@ func TestEverySurgeIsCountedOnce(t *testing.T) {
 			for result := range want {
 				got[result] = testutil.ToFloat64(surges.WithLabelValues(result))
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("surges (-want +got):\n%s", diff)
-			}
+			difference.None(t, "surges", want, got)
 		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +14,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/drainrule"
+	"ebbtide.dev/ebbtide/test/difference"
 	"ebbtide.dev/ebbtide/test/golden"
 )
 
@@ -186,9 +186,7 @@ func check(t *testing.T, tests map[string]story) {
 				golden.Message(t, got.Suggestion)
 				got.Message, got.Suggestion = "", ""
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("blocker (-want +got):\n%s", diff)
-			}
+			difference.None(t, "blocker", tc.want, got)
 			if blocked != (tc.want.Type != "") {
 				t.Errorf("blocked = %t, want %t", blocked, tc.want.Type != "")
 			}

@@ -1,17 +1,18 @@
 package budget_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/budget"
+	"ebbtide.dev/ebbtide/test/difference"
 	"ebbtide.dev/ebbtide/test/golden"
 )
 
@@ -202,9 +203,7 @@ func TestHolderOfDrainsNamesMaintenanceAndNode(t *testing.T) {
 	} {
 		var got answer
 		got.Maintenance, got.Node, got.Drain = budget.HolderOf(holder)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("HolderOf(%q) (-want +got):\n%s", holder, diff)
-		}
+		difference.None(t, fmt.Sprintf("HolderOf(%q)", holder), want, got)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
+	"ebbtide.dev/ebbtide/test/difference"
 )
 
 const nowText = "2026-03-01T08:00:00Z"
@@ -48,9 +49,7 @@ func TestACallOfTheEvictionAPIIsAdmitted(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := evacuation.Admit(evacuation.Call{Snapshot: tc.snapshot})
-			if diff := cmp.Diff(evacuation.Verdict{Admitted: true, Attempt: tc.attempt}, got); diff != "" {
-				t.Errorf("verdict (-want +got):\n%s", diff)
-			}
+			difference.None(t, "verdict", evacuation.Verdict{Admitted: true, Attempt: tc.attempt}, got)
 		})
 	}
 }
@@ -61,9 +60,7 @@ func TestACallerWhosePodHasGoneIsDone(t *testing.T) {
 	pod.Spec.NodeName = "other"
 	got := evacuation.Admit(evacuation.Call{Snapshot: of(pod, noEvacuation), Meant: "earlier"})
 	want := evacuation.Verdict{Gone: true, Message: "pod web-0 with UID earlier is gone; the pod of this name on node other has come after it"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("verdict (-want +got):\n%s", diff)
-	}
+	difference.None(t, "verdict", want, got)
 	got = evacuation.Admit(evacuation.Call{Snapshot: of(pod, noEvacuation), Meant: "earlier", Only: evacuation.PodVersion{UID: pod.UID}})
 	if got.Gone {
 		t.Errorf("verdict %+v for a call that names this very pod", got)
@@ -86,9 +83,7 @@ func checkWaiting(t *testing.T, tests map[string]waiting) {
 		t.Run(name, func(t *testing.T) {
 			before := tc.snapshot.Evacuation.DeepCopy()
 			got := evacuation.Admit(evacuation.Call{Snapshot: tc.snapshot, Only: evacuation.PodVersion{UID: tc.snapshot.Pod.UID, ResourceVersion: tc.snapshot.Pod.ResourceVersion}})
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("verdict (-want +got):\n%s", diff)
-			}
+			difference.None(t, "verdict", tc.want, got)
 			if diff := cmp.Diff(before, tc.snapshot.Evacuation); diff != "" {
 				t.Errorf("the snapshot was changed:\n%s", diff)
 			}

@@ -4,13 +4,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/test/difference"
 )
 
 func failure(code int32, message string, causes ...metav1.StatusCause) metav1.Status {
@@ -93,9 +93,7 @@ func TestClassify(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := evacuation.Outcome{Result: tc.result, Type: tc.kind, Budget: tc.budget, Message: tc.message, RetryAfter: tc.wait}
-			if diff := cmp.Diff(want, evacuation.Classify(tc.answer)); diff != "" {
-				t.Errorf("outcome (-want +got):\n%s", diff)
-			}
+			difference.None(t, "outcome", want, evacuation.Classify(tc.answer))
 		})
 	}
 }

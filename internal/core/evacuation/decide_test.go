@@ -13,6 +13,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
+	"ebbtide.dev/ebbtide/test/difference"
 	"ebbtide.dev/ebbtide/test/golden"
 )
 
@@ -141,9 +142,7 @@ func check(t *testing.T, tests map[string]story) {
 			d := evacuation.Decide(tc.snapshot)
 			got := summary(d)
 			keepMessages(t, d)
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("decision (-want +got):\n%s", diff)
-			}
+			difference.None(t, "decision", tc.want, got)
 			if diff := cmp.Diff(before, tc.snapshot.Evacuation); diff != "" {
 				t.Errorf("the snapshot was changed:\n%s", diff)
 			}
@@ -324,7 +323,5 @@ func TestAHandOverBeginsTheTurnAnew(t *testing.T) {
 		FailedEvictionCounter:        3,
 		Message:                      d.Message,
 	}
-	if diff := cmp.Diff(want, d.Status); diff != "" {
-		t.Errorf("status (-want +got):\n%s", diff)
-	}
+	difference.None(t, "status", want, d.Status)
 }

@@ -4,12 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/test/difference"
 )
 
 func TestName(t *testing.T) {
@@ -53,9 +53,7 @@ func TestNew(t *testing.T) {
 			Evacuators:              evacuators,
 		},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("evacuation (-want +got):\n%s", diff)
-	}
+	difference.None(t, "evacuation", want, got)
 	got.Labels["app"] = "changed"
 	if pod.Labels["app"] != "web" {
 		t.Error("the evacuation shares its labels with the pod")

@@ -4,13 +4,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/test/difference"
 )
 
 // budgetOf selects every pod of the namespace and is locked for so much longer.
@@ -90,9 +90,7 @@ func TestACallUnderALockedBudgetWaits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tc.call.Budgets = tc.budgets
-			if diff := cmp.Diff(tc.want, evacuation.Admit(tc.call)); diff != "" {
-				t.Errorf("verdict (-want +got):\n%s", diff)
-			}
+			difference.None(t, "verdict", tc.want, evacuation.Admit(tc.call))
 		})
 	}
 }
@@ -105,7 +103,5 @@ func TestBarred(t *testing.T) {
 		Result: evacuation.Locked, Type: v1alpha1.BlockerPDBLocked, Budget: "web",
 		Message: "PodDisruptionBudget shop/web is locked by dba@example.com until 2026-03-01T09:00:00Z: defragmentation",
 	}
-	if diff := cmp.Diff(want, evacuation.Barred(b, hold)); diff != "" {
-		t.Errorf("outcome (-want +got):\n%s", diff)
-	}
+	difference.None(t, "outcome", want, evacuation.Barred(b, hold))
 }

@@ -4,12 +4,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
+	"ebbtide.dev/ebbtide/test/difference"
 )
 
 // badly is the pod with registrations that nobody understands besides.
@@ -50,9 +50,7 @@ func TestRegistrationsThatAreLeftOutAreToldOnce(t *testing.T) {
 			for _, e := range d.Events {
 				got = append(got, e.Reason)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("events (-want +got):\n%s", diff)
-			}
+			difference.None(t, "events", tc.want, got)
 		})
 	}
 }

@@ -7,11 +7,11 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/test/difference"
 	"ebbtide.dev/ebbtide/test/golden"
 )
 
@@ -34,9 +34,7 @@ func TestRefuse(t *testing.T) {
 			Reason: "WebhookDenied", Message: got.Conditions[0].Message, LastTransitionTime: *at(0),
 		}},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("status (-want +got):\n%s", diff)
-	}
+	difference.None(t, "status", want, got)
 	later := evacuation.Refuse(got, refusedBy(v1alpha1.BlockerPDBExhausted, "no", 1), now.Add(time.Hour))
 	if since := later.Conditions[0].LastTransitionTime; !since.Equal(at(0)) {
 		t.Errorf("the pod is refused since %s, want %s as before", since, at(0))

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/test/difference"
 )
 
 // naming has the pod name a responder.
@@ -53,9 +53,7 @@ func TestACallWaitsForAResponder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := evacuation.Admit(evacuation.Call{Snapshot: tc.snapshot, Responding: tc.by, As: tc.as})
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("verdict (-want +got):\n%s", diff)
-			}
+			difference.None(t, "verdict", tc.want, got)
 		})
 	}
 }

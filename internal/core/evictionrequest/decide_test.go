@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
+	"ebbtide.dev/ebbtide/test/difference"
 	"ebbtide.dev/ebbtide/test/evictionrequest/said"
 )
 
@@ -58,9 +58,7 @@ func TestRequestBecomesAnEviction(t *testing.T) {
 			},
 		},
 	}
-	if diff := cmp.Diff(want, e); diff != "" {
-		t.Errorf("Eviction (-want +got):\n%s", diff)
-	}
+	difference.None(t, "Eviction", want, e)
 	s.reasons("the request", request.Status.Conditions, awaiting)
 	if *request.Status.ObservedGeneration != 1 || s.writes != 3 {
 		t.Errorf("generation %d is observed after %d writes, want 1 after 3", *request.Status.ObservedGeneration, s.writes)

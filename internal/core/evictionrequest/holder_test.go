@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
+	"ebbtide.dev/ebbtide/test/difference"
 )
 
 // A responder says what it says, and silence ends what it holds up also where no controller
@@ -33,9 +33,7 @@ func TestASilentResponderHoldsNobodyForEver(t *testing.T) {
 		"nobody knows what time it is":             {time.Time{}, want},
 		"the clock is behind that of the reporter": {last.Add(-time.Hour), want},
 	} {
-		if diff := cmp.Diff(tc.want, evictionrequest.HolderOf(pod, s.evictions, tc.now)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", what, diff)
-		}
+		difference.None(t, what, tc.want, evictionrequest.HolderOf(pod, s.evictions, tc.now))
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +15,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/group"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
+	"ebbtide.dev/ebbtide/test/difference"
 )
 
 func aNode(name string, labels map[string]string, holders ...string) *corev1.Node {
@@ -50,9 +50,7 @@ func wantGroup(t *testing.T, x *group.Index, of group.Member, maintenances, node
 	t.Helper()
 	got := x.Of(of)
 	want := &group.Group{Maintenances: maintenances, Nodes: nodes}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(group.Group{}), cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("group of %s (-want +got):\n%s", of, diff)
-	}
+	difference.None(t, fmt.Sprintf("group of %s", of), want, got, cmpopts.IgnoreUnexported(group.Group{}), cmpopts.EquateEmpty())
 }
 
 func TestWhoIsNotKnownIsAlone(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/lint"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
+	"ebbtide.dev/ebbtide/test/difference"
 	"ebbtide.dev/ebbtide/test/golden"
 )
 
@@ -91,9 +92,7 @@ func finds(t *testing.T, findings map[string]finding) {
 	for name, test := range findings {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(test.want, told(t, test.given)); diff != "" {
-				t.Errorf("found (-want +got):\n%s", diff)
-			}
+			difference.None(t, "found", test.want, told(t, test.given))
 		})
 	}
 }

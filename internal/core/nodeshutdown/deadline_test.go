@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/test/difference"
 )
 
 func untilOf(m *v1alpha1.NodeMaintenance) string {
@@ -89,9 +90,7 @@ func TestUntilWhenPodsHaveTime(t *testing.T) {
 		if m.Spec.DrainDepth != v1alpha1.PodTypeDaemonSet {
 			got += ", " + string(m.Spec.DrainDepth)
 		}
-		if diff := cmp.Diff(test.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		difference.None(t, name, test.want, got)
 	}
 }
 
@@ -152,9 +151,7 @@ func TestAMaintenanceFollowsItsNode(t *testing.T) {
 	for name, test := range followings {
 		before := test.snapshot.Existing.DeepCopy()
 		d := Decide(test.snapshot)
-		if diff := cmp.Diff(test.want, told(t, name, d)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		difference.None(t, name, test.want, told(t, name, d))
 		if diff := cmp.Diff(before, test.snapshot.Existing); diff != "" {
 			t.Errorf("%s: what was observed has changed:\n%s", name, diff)
 		}

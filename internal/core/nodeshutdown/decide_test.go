@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/test/difference"
 	"ebbtide.dev/ebbtide/test/golden"
 )
 
@@ -196,18 +197,14 @@ func told(t *testing.T, name string, d Decision) string {
 func TestWhatComesOfAShutdown(t *testing.T) {
 	t.Parallel()
 	for name, test := range beginnings {
-		if diff := cmp.Diff(test.want, told(t, name, Decide(test.snapshot))); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		difference.None(t, name, test.want, told(t, name, Decide(test.snapshot)))
 	}
 }
 
 func TestWhenAShutdownIsOver(t *testing.T) {
 	t.Parallel()
 	for name, test := range endings {
-		if diff := cmp.Diff(test.want, told(t, name, Decide(test.snapshot))); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		difference.None(t, name, test.want, told(t, name, Decide(test.snapshot)))
 	}
 }
 

@@ -3,7 +3,6 @@ package preflight_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/core/preflight"
+	"ebbtide.dev/ebbtide/test/difference"
 )
 
 // byJob has a pod be one of a Job.
@@ -59,7 +59,5 @@ func TestWhatADrainTakesForGood(t *testing.T) {
 		Unreplaced: []string{"shop/bare", "shop/debug"},
 		Failed:     []string{"shop/import (Job import has failed for good then: its backoffLimit is 0)"},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	difference.None(t, "loss", want, got)
 }

@@ -3,10 +3,9 @@ package preflight_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/preflight"
+	"ebbtide.dev/ebbtide/test/difference"
 )
 
 // An application goes down if all of its pods leave at once and nothing protects them.
@@ -59,9 +58,7 @@ func TestWhichApplicationsADrainTakesDown(t *testing.T) {
 			w := newWorld("one", "two", "three")
 			w.drain.Spec.NodeSelector = named("one", "two")
 			test.world(w)
-			if diff := cmp.Diff(test.want, w.forecast().Outages); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			difference.None(t, "outages", test.want, w.forecast().Outages)
 		})
 	}
 }

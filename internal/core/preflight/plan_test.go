@@ -3,10 +3,9 @@ package preflight_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/preflight"
+	"ebbtide.dev/ebbtide/test/difference"
 	"ebbtide.dev/ebbtide/test/golden"
 )
 
@@ -57,9 +56,7 @@ func TestWhatIsPlanned(t *testing.T) {
 				}
 			}
 			want := []any{tc.pending, tc.retained, tc.blockers}
-			if diff := cmp.Diff(want, []any{got.PodsPendingEvacuation, got.PodsRetained, blockers}); diff != "" {
-				t.Errorf("what is planned (-want +got):\n%s", diff)
-			}
+			difference.None(t, "what is planned", want, []any{got.PodsPendingEvacuation, got.PodsRetained, blockers})
 			golden.Message(t, got.DrainMessage)
 			if tc.pending > 0 && len(got.DrainTargets) == 0 {
 				t.Error("nothing says which pods would go first")

@@ -11,6 +11,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/preflight"
+	"ebbtide.dev/ebbtide/test/difference"
 	"ebbtide.dev/ebbtide/test/golden"
 )
 
@@ -49,9 +50,7 @@ func TestBudgetsThatMatter(t *testing.T) {
 		"never Never: 0 allowed, 1 pods, 1 held",
 		"a-slow Slows: 1 allowed, 2 pods, 0 held",
 	}
-	if diff := cmp.Diff(want, lines); diff != "" {
-		t.Errorf("budgets (-want +got):\n%s", diff)
-	}
+	difference.None(t, "budgets", want, lines)
 }
 
 // drains is another maintenance of these nodes.
@@ -86,9 +85,7 @@ func TestOtherMaintenancesOfTheNodes(t *testing.T) {
 		"next-week (Idle) on [one]",
 		"older (Drain) on [one]",
 	}
-	if diff := cmp.Diff(want, lines); diff != "" {
-		t.Errorf("meetings (-want +got):\n%s", diff)
-	}
+	difference.None(t, "meetings", want, lines)
 	// The pod of node three keeps the older one from the priority of the pod on node one.
 	if got := f.Nodes[0]; got.LimitedBy != "older" || got.Pods[0].Outcome != preflight.OutcomeWaits {
 		t.Errorf("node one is limited by %q and its pod %s, want it to wait for the older one", got.LimitedBy, got.Pods[0].Outcome)

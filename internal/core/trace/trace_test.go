@@ -14,6 +14,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/trace"
+	"ebbtide.dev/ebbtide/test/difference"
 	"ebbtide.dev/ebbtide/test/goal"
 	"ebbtide.dev/ebbtide/test/golden"
 )
@@ -52,9 +53,7 @@ func TestANodeIsGivenBack(t *testing.T) {
 			if tt.ledger != "" {
 				node.Annotations = map[string]string{v1alpha1.CordonAnnotation: tt.ledger, "example.com/rack": "1"}
 			}
-			if diff := cmp.Diff(tt.want, judge(t, node, trace.Facts{})); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			difference.None(t, "what is done", tt.want, judge(t, node, trace.Facts{}))
 			assertBecomes(t, node, &corev1.Node{Spec: corev1.NodeSpec{Unschedulable: tt.after}, ObjectMeta: annotated("example.com/rack", "1")})
 		})
 	}
@@ -73,17 +72,13 @@ func TestAutoscalersAreLetAtANodeAgain(t *testing.T) {
 		"make it schedulable", "remove annotation ebbtide.dev/cordon",
 		"remove annotation cluster-autoscaler.kubernetes.io/scale-down-disabled", `restore annotation karpenter.sh/do-not-disrupt to "false"`,
 	}
-	if diff := cmp.Diff(want, judge(t, node, trace.Facts{})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	difference.None(t, "what is done", want, judge(t, node, trace.Facts{}))
 	assertBecomes(t, node, &corev1.Node{ObjectMeta: annotated(karpenter, "false")})
 
 	node.Annotations[scaleDown] = "no"
 	node.Spec.Taints = []corev1.Taint{{Key: v1alpha1.KarpenterDisruptedTaint, Effect: corev1.TaintEffectNoSchedule}}
 	want = []string{"make it schedulable", "remove annotation ebbtide.dev/cordon", `restore annotation karpenter.sh/do-not-disrupt to "false"`}
-	if diff := cmp.Diff(want, judge(t, node, trace.Facts{})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	difference.None(t, "what is done", want, judge(t, node, trace.Facts{}))
 }
 
 func assertBecomes(t *testing.T, object, want trace.Object) {
@@ -92,9 +87,7 @@ func assertBecomes(t *testing.T, object, want trace.Object) {
 	if !found {
 		return
 	}
-	if diff := cmp.Diff(want, f.Without); diff != "" {
-		t.Errorf("it becomes (-want +got):\n%s", diff)
-	}
+	difference.None(t, "it becomes", want, f.Without)
 	if again, found := trace.Of(f.Without, trace.Facts{}); found {
 		t.Errorf("it still bears something: %v", again.Does)
 	}
@@ -112,12 +105,8 @@ func TestTaintsAndConditionsOfOthersStay(t *testing.T) {
 	}
 	f, _ := trace.Of(node, trace.Facts{})
 	want := []string{"remove taint ebbtide.dev/daemonset-drain", "remove conditions Drained"}
-	if diff := cmp.Diff(want, f.Does); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]corev1.Taint{theirs}, f.Without.(*corev1.Node).Spec.Taints); diff != "" {
-		t.Errorf("taints (-want +got):\n%s", diff)
-	}
+	difference.None(t, "what is done", want, f.Does)
+	difference.None(t, "taints", []corev1.Taint{theirs}, f.Without.(*corev1.Node).Spec.Taints)
 }
 
 func TestADetachedPodGoesBack(t *testing.T) {
@@ -141,9 +130,7 @@ func TestADetachedPodGoesBack(t *testing.T) {
 			if tt.record != "" {
 				pod.Annotations = map[string]string{v1alpha1.SurgeAnnotation: tt.record}
 			}
-			if diff := cmp.Diff(tt.want, judge(t, pod, tt.facts)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			difference.None(t, "what is done", tt.want, judge(t, pod, tt.facts))
 			if f, found := trace.Of(pod, tt.facts); found {
 				if got := f.Without.GetLabels(); got["pod-template-hash"] != tt.after || got["app"] != "web" || len(f.Without.GetAnnotations()) > 0 {
 					t.Errorf("it becomes %v, %v", got, f.Without.GetAnnotations())
@@ -191,9 +178,7 @@ func TestABudgetIsUnlocked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := &policyv1.PodDisruptionBudget{ObjectMeta: annotated(v1alpha1.LockAnnotation, tt.lock)}
 			b.Namespace, b.Name = "shop", "web"
-			if diff := cmp.Diff(tt.want, judge(t, b, trace.Facts{})); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			difference.None(t, "what is done", tt.want, judge(t, b, trace.Facts{}))
 		})
 	}
 }
@@ -274,14 +259,10 @@ func TestFinalizersOfOthersStay(t *testing.T) {
 	gone := &metav1.Time{Time: now}
 	evacuation := &v1alpha1.Evacuation{ObjectMeta: finalizers(v1alpha1.NodeMaintenanceInstigator, v1alpha1.InstigatorFinalizerPrefix+"jane", "example.com/\x1b[2Jaudit")}
 	evacuation.DeletionTimestamp = gone
-	if diff := cmp.Diff([]string{"delete it", "remove finalizer " + v1alpha1.NodeMaintenanceInstigator, "remove finalizer " + v1alpha1.InstigatorFinalizerPrefix + "jane"}, judge(t, evacuation, trace.Facts{})); diff != "" {
-		t.Errorf("an Evacuation (-want +got):\n%s", diff)
-	}
+	difference.None(t, "an Evacuation", []string{"delete it", "remove finalizer " + v1alpha1.NodeMaintenanceInstigator, "remove finalizer " + v1alpha1.InstigatorFinalizerPrefix + "jane"}, judge(t, evacuation, trace.Facts{}))
 	machine := &v1alpha1.Machine{ObjectMeta: finalizers(v1alpha1.MachineFinalizer)}
 	machine.DeletionTimestamp = gone
-	if diff := cmp.Diff([]string{"remove finalizer ebbtide.dev/machine"}, judge(t, machine, trace.Facts{})); diff != "" {
-		t.Errorf("a Machine (-want +got):\n%s", diff)
-	}
+	difference.None(t, "a Machine", []string{"remove finalizer ebbtide.dev/machine"}, judge(t, machine, trace.Facts{}))
 }
 
 // Whatever somebody has written on an object, a decision is made, and what is said of it
@@ -333,9 +314,7 @@ func TestThousandsOfFinalizersAreToldOfInFiveLines(t *testing.T) {
 	golden.Message(t, f.Notes...)
 	prefix := "remove finalizer " + v1alpha1.InstigatorFinalizerPrefix
 	want := []string{"delete it", prefix + "jane-0", prefix + "jane-1", prefix + "jane-2", "remove 19997 more of these"}
-	if diff := cmp.Diff(want, f.Does); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	difference.None(t, "what is done", want, f.Does)
 	if kept := f.Without.GetFinalizers(); len(kept) != 20_000 || kept[0] != "example.com/audit-0" {
 		t.Errorf("it keeps %d finalizers, %.100q", len(kept), kept)
 	}

@@ -5,9 +5,9 @@ import (
 	"os"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"ebbtide.dev/ebbtide/test/difference"
 	"ebbtide.dev/ebbtide/test/golden"
 )
 
@@ -43,7 +43,5 @@ func expect(t *testing.T, want []string, refused field.ErrorList) {
 		golden.Message(t, fault.Error())
 		got = append(got, fmt.Sprintf("%s: %s", fault.Field, fault.Type))
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("refused (-want +got):\n%s", diff)
-	}
+	difference.None(t, "refused", want, got)
 }

@@ -4,12 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/validate"
+	"ebbtide.dev/ebbtide/test/difference"
 )
 
 // fleet are two nodes of the control plane, cp-1 and cp-2, and three others.
@@ -130,9 +130,7 @@ func TestMaintenanceByLabelsTakesLaterNodes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tt.affected, affected); diff != "" {
-				t.Errorf("affected nodes (-want +got):\n%s", diff)
-			}
+			difference.None(t, "affected nodes", tt.affected, affected)
 			if got := change.TakesLaterNodes(); got != tt.later {
 				t.Errorf("takes later nodes is %v, want %v", got, tt.later)
 			}

@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/view"
+	"ebbtide.dev/ebbtide/test/difference"
 	"ebbtide.dev/ebbtide/test/golden"
 )
 
@@ -103,9 +103,7 @@ func TestTheStaticPodsOfANode(t *testing.T) {
 			{Name: "kube-system/etcd-node-7", State: "Unmanageable"},
 		},
 	}
-	if diff := cmp.Diff(want, view.AgentOf(agent, agentPod("node-7", corev1.ConditionTrue))); diff != "" {
-		t.Errorf("shown (-want +got):\n%s", diff)
-	}
+	difference.None(t, "shown", want, view.AgentOf(agent, agentPod("node-7", corev1.ConditionTrue)))
 }
 
 // Whoever has power over a node writes its NodeAgent, and administrators read it in a terminal.

@@ -14,6 +14,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/view"
+	"ebbtide.dev/ebbtide/test/difference"
 	"ebbtide.dev/ebbtide/test/goal"
 )
 
@@ -132,9 +133,7 @@ func TestThePodsThatWereAskedToLeave(t *testing.T) {
 		}
 	}
 	want := []string{"refused refused: PDBExhausted: The budget db needs 2 pods.", "asked asked: It is told."}
-	if diff := cmp.Diff(want, told); diff != "" {
-		t.Errorf("pods (-want +got):\n%s", diff)
-	}
+	difference.None(t, "pods", want, told)
 	if len(got.Pods) != 10 || got.OmittedPodsCount != 14 {
 		t.Errorf("%d pods are shown, and %d more", len(got.Pods), got.OmittedPodsCount)
 	}

@@ -6,10 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/view"
+	"ebbtide.dev/ebbtide/test/difference"
 	"ebbtide.dev/ebbtide/test/golden"
 )
 
@@ -65,16 +64,12 @@ func TestACauseIsToldOnce(t *testing.T) {
 		"node-4, node-0, node-1 and 12 more: 30 pods blocked by PodDisruptionBudget/shop/web (PDBExhausted): web is used up. What helps: Wait for web.",
 		"node-4: 1 pod blocked by PodDisruptionBudget/shop/db (PDBExhausted): db is used up. What helps: Wait for db.",
 	}
-	if diff := cmp.Diff(want, view.Changes(&was, &is)); diff != "" {
-		t.Errorf("changes (-want +got):\n%s", diff)
-	}
+	difference.None(t, "changes", want, view.Changes(&was, &is))
 	over := []string{
 		"node-0, node-1, node-10 and 12 more: no longer blocked by PodDisruptionBudget/shop/web",
 		"node-4: no longer blocked by PodDisruptionBudget/shop/db",
 	}
-	if diff := cmp.Diff(over, view.Changes(&is, &was)); diff != "" {
-		t.Errorf("changes (-want +got):\n%s", diff)
-	}
+	difference.None(t, "changes", over, view.Changes(&is, &was))
 }
 
 // However many causes there are, few are told at once.

@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/view"
+	"ebbtide.dev/ebbtide/test/difference"
 )
 
 // cordonedBy is a node that maintenances hold; it has the taint of cordoned nodes since then,
@@ -58,9 +58,7 @@ func TestCordonedNodesAreListedByAge(t *testing.T) {
 		"of-two 3h0m0s [disk kernel]+0", "was-cordoned-before 2h0m0s [disk]+0", "joined-later 1h0m0s [kernel]+0",
 		"of-many 1m0s [a b c d e]+2", "nobody-knows unknown [gone]+0",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	difference.None(t, "cordoned nodes", want, got)
 }
 
 func TestCordonedNodesAreBounded(t *testing.T) {

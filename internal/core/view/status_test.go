@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +14,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/view"
+	"ebbtide.dev/ebbtide/test/difference"
 )
 
 func ago(d time.Duration) *metav1.Time { return &metav1.Time{Time: noon.Add(-d)} }
@@ -162,9 +162,7 @@ func TestWhoBlocksMostComesFirst(t *testing.T) {
 		"CordonRefused Node/node-2: 0 pods on 1 nodes", "PDBUnsatisfiable PodDisruptionBudget/shop/db: 1 pods on 1 nodes",
 		"PDBExhausted PodDisruptionBudget/shop/web: 7 pods on 2 nodes", "EvacuatorRunning PodDisruptionBudget/shop/mover: 3 pods on 1 nodes",
 	}
-	if diff := cmp.Diff(want, told); diff != "" {
-		t.Errorf("who blocks (-want +got):\n%s", diff)
-	}
+	difference.None(t, "who blocks", want, told)
 	if got.Nodes[0].Name != "node-1" || got.Nodes[0].PodsBlocked != 6 || got.Nodes[0].State != view.StateBlocked {
 		t.Errorf("the node in most trouble is %+v", got.Nodes[0])
 	}
@@ -255,13 +253,9 @@ func TestThoseWhoWaitForEachOtherAreNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := view.Of(&view.Snapshot{Now: noon, Maintenances: test.objects, Budgets: test.budgets})
-			if diff := cmp.Diff(test.want, got.Circles); diff != "" {
-				t.Errorf("circles (-want +got):\n%s", diff)
-			}
+			difference.None(t, "circles", test.want, got.Circles)
 			for i := range got.Items {
-				if diff := cmp.Diff(test.want, got.Items[i].Circles); diff != "" {
-					t.Errorf("circles of %s (-want +got):\n%s", got.Items[i].Name, diff)
-				}
+				difference.None(t, fmt.Sprintf("circles of %s", got.Items[i].Name), test.want, got.Items[i].Circles)
 			}
 		})
 	}
@@ -326,7 +320,5 @@ func TestLocksAndWhoHasThem(t *testing.T) {
 		{Budget: "shop/db", Holder: "node node-1", Node: "node-1", Maintenance: "kernel", AcquiredTime: ago(time.Minute), EndTime: ago(-10 * time.Minute), Confirmed: true},
 		{Budget: "shop/web", Holder: "node node-9", Node: "node-9", Maintenance: "other", AcquiredTime: ago(time.Minute), EndTime: ago(-10 * time.Minute), Reason: "New kernel"},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("locks (-want +got):\n%s", diff)
-	}
+	difference.None(t, "locks", want, got)
 }

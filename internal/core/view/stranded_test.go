@@ -3,12 +3,12 @@ package view_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/view"
+	"ebbtide.dev/ebbtide/test/difference"
 )
 
 // A volume is stranded only if every node on which it can be used is held.
@@ -43,8 +43,6 @@ func TestAVolumeIsStrandedOnHeldNodes(t *testing.T) {
 		"it has no node":            {local("d"), nil},
 		"any node will do":          {local(""), nil},
 	} {
-		if diff := cmp.Diff(test.want, view.StrandedOf("data", test.volume, nodes)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		difference.None(t, name, test.want, view.StrandedOf("data", test.volume, nodes))
 	}
 }
