@@ -114,9 +114,6 @@ func TestACallIsRepeated(t *testing.T) {
 	message := moves("mover.example.com", "asked for at 2026-03-01T07:00:00Z, last progress at 2026-03-01T08:00:00Z")
 	turn := active("mover.example.com", at(0))
 	checkWaiting(t, map[string]waiting{
-		"noted a moment ago": {
-			of(webPod(), created(-time.Hour), turn, called(-29*time.Second)), evacuation.Verdict{Message: message},
-		},
 		"its note is old": {
 			of(webPod(), created(-time.Hour), turn, called(-30*time.Second)), evacuation.Verdict{Message: message, Attempt: nowText},
 		},

@@ -206,9 +206,6 @@ func TestNobodyAsksAnyMore(t *testing.T) {
 				State: evacuation.StateForbidden, Active: "backup.example.com", Written: true, LookAgain: 29 * time.Minute,
 			},
 		},
-		"forbidden and completed: it comes to its end": {
-			of(webPod(), finalizers(), forbidden, active("backup.example.com", at(-time.Minute)), completed), evicts,
-		},
 		"forbidden and silent: the next one takes over": {
 			of(webPod(), finalizers(), forbidden, active("mover.example.com", at(-time.Hour))), activates("backup.example.com", "EvacuatorReplaced"),
 		},
@@ -281,10 +278,6 @@ func TestTurns(t *testing.T) {
 			verdict{State: evacuation.StateEvacuating, Resolved: 2},
 		},
 		"the highest priority goes first": {of(webPod()), activates("mover.example.com", "EvacuatorActivated")},
-		"the active one has time": {
-			of(webPod(), active("mover.example.com", at(-10*time.Minute))),
-			verdict{State: evacuation.StateEvacuating, LookAgain: 20 * time.Minute},
-		},
 		"a slightly fast clock is believed": {
 			of(webPod(), active("mover.example.com", at(time.Minute))),
 			verdict{State: evacuation.StateEvacuating, LookAgain: 31 * time.Minute},

@@ -66,11 +66,6 @@ func TestACallUnderALockedBudgetWaits(t *testing.T) {
 			[]*policyv1.PodDisruptionBudget{locked},
 			evacuation.Verdict{Message: lockedOut, Attempt: nowText},
 		},
-		"the caller's pod is gone": {
-			evacuation.Call{Snapshot: of(barePod(), noEvacuation), Meant: "earlier"},
-			[]*policyv1.PodDisruptionBudget{locked},
-			evacuation.Verdict{Gone: true, Message: "pod web-0 with UID earlier is gone; the pod of this name on node node-one has come after it"},
-		},
 		"no pod":               {evacuation.Call{Snapshot: of(barePod(), noPod)}, []*policyv1.PodDisruptionBudget{locked}, admitted},
 		"it terminates":        {evacuation.Call{Snapshot: of(barePod(), terminating, noEvacuation)}, []*policyv1.PodDisruptionBudget{locked}, admitted},
 		"it has finished":      {evacuation.Call{Snapshot: of(barePod(), finished, noEvacuation)}, []*policyv1.PodDisruptionBudget{locked}, admitted},
@@ -93,15 +88,4 @@ func TestACallUnderALockedBudgetWaits(t *testing.T) {
 			difference.None(t, "verdict", tc.want, evacuation.Admit(tc.call))
 		})
 	}
-}
-
-func TestBarred(t *testing.T) {
-	t.Parallel()
-	b := budgetOf("shop", "web", time.Hour)
-	hold, _ := budget.LockOf(b, now, 0)
-	want := evacuation.Outcome{
-		Result: evacuation.Locked, Type: v1alpha1.BlockerPDBLocked, Budget: "web",
-		Message: "PodDisruptionBudget shop/web is locked by dba@example.com until 2026-03-01T09:00:00Z: defragmentation",
-	}
-	difference.None(t, "outcome", want, evacuation.Barred(b, hold))
 }

@@ -2,7 +2,6 @@ package evacuation_test
 
 import (
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -34,14 +33,6 @@ func TestRegistrationsThatAreLeftOutAreToldOnce(t *testing.T) {
 			[]string{"EvacuatorActivated", "EvacuatorsIgnored"},
 		},
 		"with the eviction, if no evacuator is left": {of(badly(barePod()), withProblems), []string{"EvacuatorsIgnored"}},
-		"not with later turns": {
-			of(badly(webPod()), withProblems, active("mover.example.com", at(0)), completed),
-			[]string{"EvacuatorReplaced"},
-		},
-		"not with an eviction after turns": {
-			of(badly(webPod()), withProblems, active("backup.example.com", at(-time.Hour))),
-			[]string{"PodEvicted"},
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := evacuation.Decide(tc.snapshot)

@@ -45,24 +45,15 @@ func TestARequestOfTheEvictionAPIIsWithdrawn(t *testing.T) {
 		"before the evacuator's deadline, the sooner counts": {
 			of(webPod(), active("mover.example.com", at(-29*time.Minute)), called(0)), moves(time.Minute),
 		},
-		"also while the eviction is refused": {
-			of(barePod(), called(-long)), withdrawn,
-		},
 		"until then the eviction goes on": {
 			of(barePod(), called(-time.Minute)),
 			verdict{
 				State: evacuation.StateEvicting, Evict: true, LookAgain: long - time.Minute,
 			},
 		},
-		"whether its evacuator forbids it or not: that counts afterwards": {
-			of(webPod(), turn, called(-long), forbidden), withdrawn,
-		},
 		"not while the pod terminates": {
 			of(webPod(), called(-time.Hour), terminating),
 			verdict{State: evacuation.StateTerminating},
-		},
-		"never noted: from the creation": {
-			of(webPod(), turn, created(-time.Minute), finalizers(caller)), moves(long - time.Minute),
 		},
 		"unreadable: from the creation": {
 			of(webPod(), turn, created(-long), noted("yesterday")), withdrawn,
