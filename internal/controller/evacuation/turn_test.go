@@ -1,11 +1,13 @@
 package evacuation
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -91,4 +93,79 @@ func TestAKilledControllerWithdraws(t *testing.T) {
 			t.Errorf("killed after write %d: the evacuation should be gone and the pod should stay", killAfter)
 		}
 	}
+}
+
+func TestEvacuatorsTakeTurnsByTheClock(t *testing.T) {
+	t.Parallel()
+	pod := webPod(0, "mover.example.com", "backup.example.com")
+	bare := asked(pod)
+	bare.Spec.Evacuators, bare.Labels, bare.Annotations = nil, nil, nil
+	s := newStage(t, pod, bare)
+	s.calm()
+	if e := s.evacuation(pod); len(e.Spec.Evacuators) != 2 || e.Status.ActiveEvacuatorClass != "mover.example.com" {
+		t.Fatalf("evacuators %v, active %q; want both resolved and the first active", e.Spec.Evacuators, e.Status.ActiveEvacuatorClass)
+	}
+	if e, want := s.evacuation(pod), asked(pod); !maps.Equal(e.Labels, want.Labels) || !maps.Equal(e.Annotations, want.Annotations) {
+		t.Fatalf("labels %v, annotations %v; want %v, %v", e.Labels, e.Annotations, want.Labels, want.Annotations)
+	}
+	s.pass(20 * time.Minute)
+	s.update(pod, func(e *v1alpha1.Evacuation) {
+		e.Status.EvacuationProgressTimestamp = &metav1.Time{Time: s.clock.Now()}
+	})
+	s.calm()
+	s.pass(29 * time.Minute)
+	if e := s.evacuation(pod); e.Status.ActiveEvacuatorClass != "mover.example.com" {
+		t.Fatalf("active = %s, want the one that reported 29 minutes ago", e.Status.ActiveEvacuatorClass)
+	}
+	s.pass(2 * time.Minute)
+	e := s.evacuation(pod)
+	if want := "Evacuator backup.example.com takes over: evacuator mover.example.com has reported no progress since 2026-03-01T08:20:00Z."; e.Status.Message != want {
+		t.Fatalf("message = %q, want %q", e.Status.Message, want)
+	}
+	s.pass(28 * time.Minute)
+	if !s.podExists(pod) {
+		t.Fatal("the pod was evicted while an evacuator had its turn")
+	}
+	s.pass(2 * time.Minute)
+	if s.podExists(pod) || s.evacuation(pod) != nil {
+		t.Error("the pod should be evicted when the last evacuator is silent")
+	}
+	s.expectEvents("EvacuatorActivated", "EvacuatorReplaced", "PodEvicted")
+}
+
+// Whoever calls the eviction API asks for as long as the calls go on, and five minutes
+// and a half beyond that.
+func TestARequestOfTheEvictionAPIEnds(t *testing.T) {
+	t.Parallel()
+	alone, shared := webPod(0, "mover.example.com"), webPod(1, "mover.example.com")
+	s := newStage(t, alone, shared, asked(alone), asked(shared))
+	call := func(pod *corev1.Pod) {
+		s.update(pod, func(e *v1alpha1.Evacuation) {
+			metav1.SetMetaDataAnnotation(&e.ObjectMeta, v1alpha1.EvictionAttemptAnnotation, s.clock.Now().Format(time.RFC3339))
+		})
+	}
+	s.update(alone, func(e *v1alpha1.Evacuation) { e.Finalizers = []string{v1alpha1.EvictionInstigator} })
+	s.update(shared, func(e *v1alpha1.Evacuation) { e.Finalizers = append(e.Finalizers, v1alpha1.EvictionInstigator) })
+	for range 4 {
+		call(alone)
+		call(shared)
+		s.calm()
+		s.pass(5 * time.Minute)
+	}
+	if s.evacuation(alone) == nil {
+		t.Fatal("the evacuation should stand while somebody calls")
+	}
+	s.pass(29 * time.Second)
+	if s.evacuation(alone) == nil {
+		t.Fatal("the evacuation should stand five minutes and a half after the last call")
+	}
+	s.pass(time.Second)
+	if s.evacuation(alone) != nil || !s.podExists(alone) {
+		t.Error("the evacuation should be gone and the pod should stay")
+	}
+	e := s.evacuation(shared)
+	if e == nil || !slices.Equal(e.Finalizers, []string{v1alpha1.NodeMaintenanceInstigator}) {
+		t.Errorf("evacuation = %+v, want the maintenance to go on asking, alone", e)
+	}
+	s.expectEvents("EvacuatorActivated", "EvacuatorActivated", "EvictionWithdrawn", "EvictionWithdrawn")
 }
