@@ -110,15 +110,9 @@ func add(t *status.Totals, o *outcome, s *nodeStatus) {
 
 // grown returns true if the target of a node is more than its status has recorded.
 func (c *conclusion) grown(m *maintenance) bool {
-	if m.stage != v1alpha1.StageDrain {
-		return false
-	}
-	for _, one := range m.selections {
-		if !one.previous.Set.Equal(c.nodes[one.node.index].target.set) {
-			return true
-		}
-	}
-	return false
+	return m.stage == v1alpha1.StageDrain && slices.ContainsFunc(m.selections, func(one *selection) bool {
+		return !one.previous.Set.Equal(c.nodes[one.node.index].target.set)
+	})
 }
 
 func (m *maintenance) givenBack() int {
