@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// slowTry is how long a try delays the next pod of its budget. The API server settles a race for
+	// slowTry limits how long a try delays the next pod of its budget. The API server settles a race for
 	// a budget by delaying the losers for half a second, so one after the other is much faster; but
 	// no pod waits for one that lost such a race to another client.
 	slowTry = 50 * time.Millisecond

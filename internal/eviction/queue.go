@@ -30,7 +30,7 @@ const (
 
 // QueueOptions configures a Queue.
 type QueueOptions struct {
-	// Dispatcher and Evictor are those of the cluster.
+	// Dispatcher and Evictor belong to the cluster.
 	Dispatcher *Dispatcher
 	Evictor    Evictor
 	// Reader reads pods; it must read from a cache.

@@ -9,7 +9,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 )
 
-// ReportAfter is how long a refusal has to last before it is written. Most pods of a budget wait for
+// ReportAfter sets how long a refusal has to last before it is written. Most pods of a budget wait for
 // less.
 const ReportAfter = time.Second
 

@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// lateAnswer is how long an eviction without a response may still be carried out: the API server's
+// lateAnswer bounds how long an eviction without a response may still be carried out: the API server's
 // own time limit of a request.
 const lateAnswer = time.Minute
 

@@ -32,14 +32,14 @@ type waitingPod struct {
 	key   podKey
 	born  time.Time
 	state state
-	// notBefore is when a pod that waits or backs off is tried again without an event.
+	// notBefore is the time when a pod that waits or backs off is tried again without an event.
 	notBefore time.Time
 	// failures counts refusals in a row that its budget did not cause.
 	failures int
 	// budget names its queue; empty if it is in none.
 	budget types.NamespacedName
 	ready  bool
-	// openings are those of the queue when the turn began.
+	// openings counts those of the queue when the turn began.
 	openings int
 	// lock is the one that the refusal reports, if any.
 	lock budgetLock

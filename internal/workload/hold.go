@@ -8,7 +8,7 @@ import (
 
 // HoldOff is the pause after a cluster has exceeded a bound; zero if it has not.
 type HoldOff struct {
-	// Count is how often in a row it has.
+	// Count counts the breaches in a row.
 	Count int32
 	// End is the earliest time of the next attempt.
 	End time.Time

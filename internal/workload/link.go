@@ -26,7 +26,7 @@ type Pace struct {
 	Sync time.Duration
 	// Stale limits how long watches may fail while the cluster responds.
 	Stale time.Duration
-	// Idle is how long an unused connection is kept.
+	// Idle limits how long an unused connection is kept.
 	Idle time.Duration
 	// Retry is between attempts to connect.
 	Retry wait.Backoff

@@ -68,16 +68,16 @@ type State struct {
 	Status  metav1.ConditionStatus
 	Reason  string
 	Message string
-	// Since is when the reason began to hold; now for an unused cluster.
+	// Since is the time when the reason began to hold; now for an unused cluster.
 	Since   time.Time
 	HoldOff HoldOff
 }
 
 // Options configures a Registry.
 type Options struct {
-	// Workers is how many pods of one cluster are evicted at the same time.
+	// Workers limits the pods of one cluster that are evicted at the same time.
 	Workers int
-	// Dispatcher is that of the local cluster. Others have their own.
+	// Dispatcher serves the local cluster. Others have their own.
 	Dispatcher *eviction.Dispatcher
 	// RemoteMemory bounds the counted bytes of one remote cluster, and thereby those of all
 	// Clusters of a namespace. Defaults to DefaultRemoteMemory.

@@ -16,7 +16,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/workload/guard"
 )
 
-// calm is how long after the error of a watch it is known to have recovered: it
+// calm is the time after the error of a watch it is known to have recovered: it
 // never pauses that long between two attempts.
 const calm = 2 * time.Minute
 
@@ -26,7 +26,7 @@ var errRotated = errors.New("the kubeconfig has changed since the cluster refuse
 // session is one connection from its first informer to its end.
 type session struct {
 	connection *Connection
-	// guard and dispatcher are those of a remote cluster, nil for the local one.
+	// guard and dispatcher serve a remote cluster, nil for the local one.
 	guard      *guard.Guard
 	dispatcher *eviction.Dispatcher
 	// isRotated reports whether the Secret has another kubeconfig by now.
@@ -36,7 +36,7 @@ type session struct {
 	parts []func(context.Context) error
 	// undo frees what the session uses.
 	undo []func()
-	// failing is when watches began to fail, failed when one last did.
+	// failing is the time when watches began to fail, failed the last time.
 	failing, failed time.Time
 }
 

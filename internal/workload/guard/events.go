@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// eventRate is how many events of a watch are read per second. Each eventBytes of an event
+// eventRate limits the events of a watch per second. Each eventBytes of an event
 // count as one.
 const eventRate, eventBytes = 5000, 16 << 10
 

@@ -18,7 +18,7 @@ import (
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// longestRetry is how many seconds a cluster may delay the next attempt.
+// longestRetry limits the seconds by which a cluster may delay the next attempt.
 const longestRetry = 10
 
 // errLate ends a request that takes too long.

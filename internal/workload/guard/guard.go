@@ -27,7 +27,7 @@ const (
 	// pageObjects is the largest page of a list that is requested. A page counts as at least
 	// pageBytes, so that a list of empty pages comes to an end.
 	pageObjects, pageBytes = 100, 64 << 10
-	// buffers and copies are how often the bytes of a message are in memory while it is
+	// buffers and copies count how often the bytes of a message are in memory while it is
 	// received and while it is decoded.
 	buffers, copies = 2, 5
 	// A cluster has at most so many network connections. A connection and a request buffer so

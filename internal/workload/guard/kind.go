@@ -17,7 +17,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// shownCauses is how many causes of a refusal are kept.
+// shownCauses limits the causes of a refusal that are kept.
 const shownCauses = 16
 
 // Kinds are the types that a response about a resource may have.

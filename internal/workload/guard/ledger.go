@@ -17,7 +17,7 @@ const (
 	// objectBytes and perByte are the memory of an object in a cache: its maps and index
 	// entries, and so many bytes for each that it has in protobuf.
 	objectBytes, perByte = 2 << 10, 3
-	// namespaceShare is how many Clusters of a namespace may use their whole bound.
+	// namespaceShare limits how many Clusters of a namespace may use their whole bound.
 	namespaceShare = 4
 	// decodeShare is the part of all memory in which messages are decoded, smallShare the part
 	// of a cluster's memory in which it decodes without waiting for others.

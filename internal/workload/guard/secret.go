@@ -14,7 +14,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
-// longest is how many bytes of a text of a cluster are shown, longestText how many are read.
+// longest limits the bytes of a text that are shown, longestText those that are read.
 const longest, longestText = 500, 64 << 10
 
 // secrets must not get into a message, not even when a cluster sends them back.
