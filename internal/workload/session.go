@@ -16,8 +16,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/workload/guard"
 )
 
-// calm is the time after the error of a watch it is known to have recovered: it
-// never pauses that long between two attempts.
+// calm is the time after the last error of a watch when it has recovered: it pauses for less between
+// two attempts.
 const calm = 2 * time.Minute
 
 // errRotated ends a session, so that the next one reads the new kubeconfig.

@@ -76,7 +76,7 @@ const (
 	docsRate        = 3
 	messagesRate    = 3
 	fieldsRate      = 3
-	riddleShare     = 0.005
+	riddleShare     = 0.001
 )
 
 // measured are the texts of the project by their sort, and the habits of comments.
