@@ -158,7 +158,7 @@ func assertWithout(t *testing.T, one right.Right, needs right.Rights) {
 }
 
 // A part that is switched off lacks nothing.
-func TestOnlyWhatIsSwitchedOnIsAskedFor(t *testing.T) {
+func TestOnlyEnabledPartsNeedRights(t *testing.T) {
 	t.Parallel()
 	f := everything(t, "--machines=false", "--eviction-requests=off", "--bridge=karpenter")
 	needs, err := f.needs()
@@ -202,7 +202,7 @@ func TestAPartWithoutItsAPINeedsNoRights(t *testing.T) {
 }
 
 // Where accounts may not even ask, nothing is known, and that is what is missing.
-func TestAnAccountThatMayNotAskIsTold(t *testing.T) {
+func TestMissingRightToReviewIsReported(t *testing.T) {
 	t.Parallel()
 	f := everything(t)
 	r := rightsOf(t, &f, &account{fails: apierrors.NewForbidden(schema.GroupResource{Resource: "selfsubjectaccessreviews"}, "", nil)})

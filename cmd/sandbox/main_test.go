@@ -23,7 +23,7 @@ func runWith(ctx context.Context, args ...string) result {
 	return result{code, out.String(), errOut.String()}
 }
 
-func TestBadInputIsRefusedWithWhatIsWrong(t *testing.T) {
+func TestBadInputIsRefusedWithItsFault(t *testing.T) {
 	occupied := t.TempDir()
 	if err := os.WriteFile(filepath.Join(occupied, "letter"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestUnknownKubernetesVersionIsRefused(t *testing.T) {
 	}
 }
 
-func TestInterruptedRunSaysSo(t *testing.T) {
+func TestInterruptedRunIsReported(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	got := runWith(ctx, "demo")

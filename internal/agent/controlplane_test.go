@@ -151,7 +151,7 @@ func TestPartsOfTheControlPlaneComeBackUnasked(t *testing.T) {
 	}
 }
 
-func TestWhatIsAnAnswer(t *testing.T) {
+func TestAnswersOfResponders(t *testing.T) {
 	resource := schema.GroupResource{Resource: "nodes"}
 	for name, test := range map[string]struct {
 		err  error

@@ -109,7 +109,7 @@ up, down: select   enter: explain   q: quit (the drain cont…`)
 }
 
 // A picture that does not change may do so because nobody acts.
-func TestThePictureSaysThatNoManagerActs(t *testing.T) {
+func TestPictureShowsThatNoManagerRuns(t *testing.T) {
 	t.Parallel()
 	l := newPicture(80, 8)
 	l.Update(sight{maintenances: []*v1alpha1.NodeMaintenance{maintenanceOf("kernel", "")}, listed: true, manager: []string{"No manager acts."}})

@@ -8,7 +8,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/preflight"
 )
 
-func TestAForecastTellsWhoElseIsAtTheNodes(t *testing.T) {
+func TestForecastListsOtherMaintenancesOfTheNodes(t *testing.T) {
 	t.Parallel()
 	f := &preflight.Forecast{Verdict: "20 nodes would be drained.", Outcome: preflight.OutcomeLeaves}
 	for i := range 20 {

@@ -58,7 +58,7 @@ func TestAForecastOfANodeFitsAScreen(t *testing.T) {
 	}
 }
 
-func TestAForecastOfManyNodesTellsThoseWithTrouble(t *testing.T) {
+func TestForecastOfManyNodesListsThoseWithTrouble(t *testing.T) {
 	t.Parallel()
 	f := &preflight.Forecast{Verdict: "1000 nodes would not be drained.", Outcome: preflight.OutcomeBlocked}
 	for i := range 1000 {
@@ -101,7 +101,7 @@ Unknown:
 	}
 }
 
-func TestWhatOthersWriteIsNoCommandOfATerminal(t *testing.T) {
+func TestTextOfOthersHasNoTerminalCommands(t *testing.T) {
 	t.Parallel()
 	evil := "web\x1b[2J\n" + strings.Repeat("w", 5000)
 	f := &preflight.Forecast{Verdict: "node-1 would be drained.", Outcome: preflight.OutcomeLeaves, Nodes: []preflight.NodeForecast{{

@@ -9,7 +9,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/version"
 )
 
-func TestThePluginSaysItsVersion(t *testing.T) {
+func TestPluginPrintsItsVersion(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"version", "--kubeconfig", filepath.Join(t.TempDir(), "none")}, {"--version"}} {
 		streams, _, out, errOut := genericiooptions.NewTestIOStreams()

@@ -174,7 +174,7 @@ func TestEveryCRDOfAFolderIsCompleted(t *testing.T) {
 	}
 }
 
-func TestApplyRefusesWhatIsNoCRD(t *testing.T) {
+func TestApplyRefusesOtherKindsThanCRDs(t *testing.T) {
 	if err := apply(document(t, "kind: Pod"), nil); err == nil || err.Error() != "not a CRD: spec.versions is empty" {
 		t.Errorf("got: %v", err)
 	}

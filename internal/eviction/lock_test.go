@@ -127,7 +127,7 @@ func TestALockEndsWithoutAnySign(t *testing.T) {
 }
 
 // A drain that takes long renews its locks all the time.
-func TestALockThatIsRenewedWakesNobodyAndIsToldWhenWhatWasToldIsOver(t *testing.T) {
+func TestRenewedLockWakesNoPodAndIsReportedAfterItsReportedEnd(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		pods := w.newPods("a", "b", "c")
 		w.allow(3)
@@ -178,7 +178,7 @@ func TestALockThatChangesIsSeenAtOnce(t *testing.T) {
 }
 
 // The node of the pods has locked their budget and goes for good all the same.
-func TestTheLockOfThePodsOwnNodeBarsNobodyFromItsMachine(t *testing.T) {
+func TestLockOfTheOwnNodeDoesNotHoldBackItsPods(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		pods := w.newPods("a")
 		w.allow(1)
@@ -214,7 +214,7 @@ func TestALockOfOneOfTwoBudgetsHolds(t *testing.T) {
 	})
 }
 
-func TestALockedBudgetThatIsGoneHoldsNobody(t *testing.T) {
+func TestDeletedBudgetReleasesPodsFromItsLock(t *testing.T) {
 	for name, goes := range map[string]func(*world){
 		"deleted": func(w *world) { w.budget = nil },
 		"for other pods": func(w *world) {
@@ -243,7 +243,7 @@ func TestALockedBudgetThatIsGoneHoldsNobody(t *testing.T) {
 }
 
 // A locked budget takes no worker, no turn and no credit from anybody.
-func TestALockedBudgetHoldsUpNobodyElse(t *testing.T) {
+func TestLockedBudgetHoldsUpOnlyItsPods(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		pods := w.newPods("a", "b", "other", "free")
 		w.change(func() {
@@ -270,7 +270,7 @@ func TestALockedBudgetHoldsUpNobodyElse(t *testing.T) {
 	})
 }
 
-func TestAPodThatNobodyWantsAnyMoreDoesNotWaitForALock(t *testing.T) {
+func TestWithdrawnPodDoesNotWaitForALock(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		pods := w.newPods("a")
 		w.allow(1)

@@ -36,7 +36,7 @@ func TestABudgetThatOpensLetsTheNextPodGoAtOnce(t *testing.T) {
 	})
 }
 
-func TestAPodThatIsRefusedHoldsUpNobody(t *testing.T) {
+func TestRefusedPodHoldsUpNoOthers(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		pods := w.newPods("a", "b", "c", "d")
 		w.change(func() {
@@ -79,7 +79,7 @@ func TestAPodThatCameAfterAnotherOfItsNameIsNotEvicted(t *testing.T) {
 	})
 }
 
-func TestAnOwnerWhoLeavesLeavesHisTurnsToOthers(t *testing.T) {
+func TestLeavingOwnerPassesItsTurnsOn(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		pods := w.newPods("a", "b", "c")
 		w.allow(0)
@@ -195,7 +195,7 @@ func TestNewsAreFew(t *testing.T) {
 	})
 }
 
-func TestAnAnswerThatSaysNothingOfThePodIsNoNews(t *testing.T) {
+func TestThrottlingIsNotReportedAtFirst(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		w.change(func() { w.answers["a"] = answered(409, "try again") })
 		w.want(blue, w.newPods("a")...)
@@ -253,7 +253,7 @@ func TestAPodThatTheCacheDoesNotKnowYetIsEvictedAsSoonAsItDoes(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeReadRests(t *testing.T) {
+func TestFailedReadBacksOff(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		pods := w.newPods("a", "b")
 		w.change(func() { w.unreadable = "a" })
@@ -292,7 +292,7 @@ func TestWantingTheSameAgainChangesNothing(t *testing.T) {
 }
 
 // The lines of the deletion-process page, "Observability".
-func TestTheLogTellsOfEvictions(t *testing.T) {
+func TestLogShowsEvictions(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.change(func() { w.answers["b"] = answered(403, denial) })
 		w.want(blue, w.newPods("a", "b")...)
@@ -334,7 +334,7 @@ func TestAPostponedEvictionIsAskedForCalmlyButNotForgotten(t *testing.T) {
 	})
 }
 
-func TestWhatIsWantedBeforeTheStartIsEvictedThen(t *testing.T) {
+func TestPodsWantedBeforeTheStartAreEvictedThen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 0)

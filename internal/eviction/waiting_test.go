@@ -159,7 +159,7 @@ func TestATurnThatIsNotUsedIsTakenBackOnce(t *testing.T) {
 	expect(t, "nobody is unknown", names(r.forget(pod(9).key)))
 }
 
-func TestABudgetThatIsAnotherNowHoldsNobody(t *testing.T) {
+func TestReplacedBudgetHoldsBackNoPods(t *testing.T) {
 	t.Parallel()
 	r := testDispatcher()
 	arrive(r, dawn, pod(1), pod(2), pod(3))

@@ -271,7 +271,7 @@ func read(t *testing.T, file string) []byte {
 
 // What is there already may be in use: a layout is never written over, an archive is
 // replaced as a whole.
-func TestWhatIsThereAlready(t *testing.T) {
+func TestExistingProgramsAreKept(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	i := image.Image{Name: name, Program: "/bin/other", Binaries: map[image.Platform]string{image.AMD64: build(t, image.AMD64)}}

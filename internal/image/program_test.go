@@ -59,7 +59,7 @@ func TestBuiltProgramDependsOnSourceAndPlatformOnly(t *testing.T) {
 	}
 }
 
-func TestBuildReportsWhatTheCompilerSays(t *testing.T) {
+func TestBuildReportsCompilerErrors(t *testing.T) {
 	gocommand.Play(t)
 	program := image.Program{Dir: source(t), Package: "./cmd/none"}
 	err := program.Build(t.Context(), image.ARM64, filepath.Join(t.TempDir(), "none"))

@@ -79,7 +79,7 @@ func TestEvictNamesThePodByUID(t *testing.T) {
 	}
 }
 
-func TestEvictSaysThatItIsForAMachine(t *testing.T) {
+func TestEvictionNamesItsMachine(t *testing.T) {
 	t.Parallel()
 	asked := &apiServer{}
 	evictor := evictorFor(t, asked, says(t, metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusCreated}))

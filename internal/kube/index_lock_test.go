@@ -66,7 +66,7 @@ func TestStripPodKeepsTheStartsOfPodsThatStay(t *testing.T) {
 	}
 }
 
-func TestStripNodeKeepsItsBootAndWhatItRuns(t *testing.T) {
+func TestStripNodeKeepsBootAndVersions(t *testing.T) {
 	t.Parallel()
 	read := corev1.NodeSystemInfo{
 		BootID: "boot", KernelVersion: "7.2", KubeletVersion: "v1.37.1", OSImage: "Ebb OS 3", ContainerRuntimeVersion: "containerd://2.1.4",

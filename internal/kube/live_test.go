@@ -55,7 +55,7 @@ func (blownUp) List(_ context.Context, list client.ObjectList, options ...client
 	return apimeta.SetList(list, page)
 }
 
-func TestWhatIsReadLiveTakesLittleMemory(t *testing.T) {
+func TestLiveReadsTakeLittleMemory(t *testing.T) {
 	t.Parallel()
 	reader := kube.Live(blownUp{})
 	var pods corev1.PodList

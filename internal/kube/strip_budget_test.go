@@ -83,7 +83,7 @@ func TestABlownUpBudgetTakesLittleOfTheCache(t *testing.T) {
 	}
 }
 
-func TestWhatOwnersOfNamespacesAnnotateIsNotCached(t *testing.T) {
+func TestAnnotationsOfNamespacesAreNotCached(t *testing.T) {
 	t.Parallel()
 	strip := kube.ManagerCacheOptions("ebbtide").DefaultTransform
 	for _, object := range []client.Object{

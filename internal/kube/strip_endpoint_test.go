@@ -14,7 +14,7 @@ import (
 
 // Of an EndpointSlice the pods are kept to which it sends requests. A condition that
 // nobody has set is true.
-func TestStripEndpointSliceKeepsWhoIsReady(t *testing.T) {
+func TestStripEndpointSliceKeepsReadyEndpoints(t *testing.T) {
 	t.Parallel()
 	endpoint := func(kind, pod string, ready *bool) discoveryv1.Endpoint {
 		return discoveryv1.Endpoint{

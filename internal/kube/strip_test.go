@@ -18,7 +18,7 @@ import (
 
 var birth = metav1.Date(2026, time.March, 1, 8, 0, 0, 0, time.UTC)
 
-func TestStripPodKeepsWhatDecisionsRead(t *testing.T) {
+func TestStripPodKeepsFieldsOfDecisions(t *testing.T) {
 	t.Parallel()
 
 	got := kube.StripPod(fullPod(7))
@@ -63,7 +63,7 @@ func TestStripPodKeepsWhatDecisionsRead(t *testing.T) {
 	}
 }
 
-func TestStripNodeKeepsWhatDecisionsRead(t *testing.T) {
+func TestStripNodeKeepsFieldsOfDecisions(t *testing.T) {
 	t.Parallel()
 
 	got := kube.StripNode(&corev1.Node{

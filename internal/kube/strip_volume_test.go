@@ -92,7 +92,7 @@ var cached = map[string]struct{ got, want client.Object }{
 
 // What the wait for volumes and the rules of a drain read of other kinds stays in
 // the cache, and nothing else.
-func TestTheCacheKeepsWhatTheDeletionOfMachinesReads(t *testing.T) {
+func TestCacheKeepsFieldsOfMachineDeletion(t *testing.T) {
 	t.Parallel()
 	for name, test := range cached {
 		t.Run(name, func(t *testing.T) {

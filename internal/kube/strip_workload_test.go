@@ -12,7 +12,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-func TestStripDeploymentKeepsWhatDecisionsRead(t *testing.T) {
+func TestStripDeploymentKeepsFieldsOfDecisions(t *testing.T) {
 	t.Parallel()
 	spec := appsv1.DeploymentSpec{
 		Replicas: new(int32(3)), MinReadySeconds: 5, ProgressDeadlineSeconds: new(int32(60)), Paused: true,
@@ -59,7 +59,7 @@ func TestStripDeploymentKeepsWhatDecisionsRead(t *testing.T) {
 	}
 }
 
-func TestStripReplicaSetKeepsWhatDecisionsRead(t *testing.T) {
+func TestStripReplicaSetKeepsFieldsOfDecisions(t *testing.T) {
 	t.Parallel()
 	owner := []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "shop", UID: "uid", Controller: new(true)}}
 	full := &appsv1.ReplicaSet{

@@ -82,7 +82,7 @@ var allPackages = []string{
 	"sigs.k8s.io/kwok/cmd/kwok",
 }
 
-func TestBuildBuildsWhatIsMissingAndNothingElse(t *testing.T) {
+func TestBuildMakesOnlyMissingPrograms(t *testing.T) {
 	built := useFakeGo(t)
 	spec := BuildSpec{Version: DefaultVersion, Dir: t.TempDir()}
 	build := func(spec BuildSpec) Binaries {
@@ -186,7 +186,7 @@ func TestBuildersOfOneFolderShareTheWork(t *testing.T) {
 // took returns the duration of a build on this machine.
 var took = regexp.MustCompile(`(done in )\d+s`)
 
-func TestBuildSaysWhatItDoes(t *testing.T) {
+func TestBuildReportsItsProgress(t *testing.T) {
 	useFakeGo(t)
 	spec := BuildSpec{Version: DefaultVersion, Dir: t.TempDir()}
 	build := func() string {
@@ -215,7 +215,7 @@ func sortTargets(progress string) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-func TestBuildWithoutGoSaysWhereToGetIt(t *testing.T) {
+func TestBuildWithoutGoSuggestsItsDownload(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := Build(t.Context(), BuildSpec{Version: DefaultVersion, Dir: t.TempDir()}, io.Discard)
 	want := "build control plane 1.37.1: the go command is not in PATH; Go 1.26 or later is needed to build the control plane: https://go.dev/dl"

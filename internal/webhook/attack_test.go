@@ -79,7 +79,7 @@ func TestAuthoritiesThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-func TestAUserOfWhomTooMuchIsSaidIsNotAnswered(t *testing.T) {
+func TestUserWithTooManyAttributesIsRefused(t *testing.T) {
 	t.Parallel()
 	answered := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })
 	many := make([]string, 3000)

@@ -36,7 +36,7 @@ func creation(t *testing.T, object client.Object) admission.Request {
 	}}
 }
 
-func TestAClusterIsRefusedWhileNobodyCanBeAsked(t *testing.T) {
+func TestClusterIsRefusedWhileItsRightsAreUnknown(t *testing.T) {
 	t.Parallel()
 	response := clusterValidator{reviewer{reviewing(t, errors.New("the authorizer is away"))}}.Handle(t.Context(), creation(t, clusterOf("fleet", "east", "")))
 	if response.Allowed || response.Result.Message != `review the rights of user "jane": the authorizer is away` {

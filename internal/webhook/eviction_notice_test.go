@@ -74,7 +74,7 @@ func forMachine(_ *admission.Request, eviction *policyv1.Eviction) {
 
 // Dry runs evict nothing and count for nothing; programs are told once, since only
 // their log reads it; a day later both have forgotten.
-func TestHowOftenSomebodyIsToldOfNodeMaintenances(t *testing.T) {
+func TestNoticeOfNodeMaintenancesIsRateLimited(t *testing.T) {
 	t.Parallel()
 	const autoscaler = "system:serviceaccount:kube-system:cluster-autoscaler"
 	d := newDrainer(t, Options{EvictionNotice: true})
@@ -106,7 +106,7 @@ func TestHowOftenSomebodyIsToldOfNodeMaintenances(t *testing.T) {
 	}
 }
 
-func TestWhoIsNotToldOfNodeMaintenances(t *testing.T) {
+func TestCallersWithoutNotice(t *testing.T) {
 	t.Parallel()
 	held := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one", Annotations: map[string]string{v1alpha1.CordonAnnotation: "{}"}}}
 	labelled := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one", Labels: map[string]string{corev1.LabelHostname: "one"}}}
@@ -138,7 +138,7 @@ func TestWhoIsNotToldOfNodeMaintenances(t *testing.T) {
 }
 
 // A drain that evicts all pods of a node at once is told once.
-func TestOneOfManyEvictionsAtOnceIsToldOfNodeMaintenances(t *testing.T) {
+func TestNoticeReachesOneOfManyConcurrentEvictions(t *testing.T) {
 	t.Parallel()
 	d := newDrainer(t, Options{EvictionNotice: true})
 	answers := make(chan bool)

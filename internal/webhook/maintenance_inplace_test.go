@@ -20,7 +20,7 @@ import (
 )
 
 // A warning is not worth a refusal: whoever cannot be told of others is told that.
-func TestOthersThatCannotBeReadHoldUpNobody(t *testing.T) {
+func TestUnreadableNeighboursHoldUpNoOthers(t *testing.T) {
 	t.Parallel()
 	api := reviewing(t, nil, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}})
 	broken := interceptor.NewClient(api, interceptor.Funcs{

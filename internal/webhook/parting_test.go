@@ -16,7 +16,7 @@ import (
 
 // An API server keeps its connections and neither asks again nor asks anybody else when
 // one is closed while it writes on it.
-func TestAServerThatEndsTakesLeaveOfWhoCalls(t *testing.T) {
+func TestEndingServerAnswersItsLastCallers(t *testing.T) {
 	t.Parallel()
 	address, end, ended := newParting(t)
 	caller := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableCompression: true}}
@@ -46,7 +46,7 @@ func TestAServerThatEndsTakesLeaveOfWhoCalls(t *testing.T) {
 	}
 }
 
-func TestAServerWhosePortIsTakenSaysSo(t *testing.T) {
+func TestTakenPortIsReported(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

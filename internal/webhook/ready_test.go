@@ -13,7 +13,7 @@ type unsynced struct{ cache.Informer }
 func (unsynced) HasSynced() bool { return false }
 
 // A replica that would have its first requests wait for its caches is not called.
-func TestAReplicaIsReadyWhenItHasReadWhatAnswersAreMadeOf(t *testing.T) {
+func TestReplicaIsReadyOnceItsCachesAreFilled(t *testing.T) {
 	t.Parallel()
 	ready := &readiness{informers: informers{"*v1.Pod": unsynced{}}}
 	const want = "the cache of *v1.Pod is not synced yet"

@@ -66,7 +66,7 @@ func notAsked() (served, known bool)  { return false, false }
 
 // What cannot be read of responders is not that there are none, and where there is no API for
 // them nobody hears of it.
-func TestWhatIsKnownOfResponders(t *testing.T) {
+func TestStatesOfResponders(t *testing.T) {
 	t.Parallel()
 	const turn = "eviction in progress: responder example.com/leader has its turn to move pod web (Eviction pod-1-web); try again until the pod is gone. It says: Waits for the last shard."
 	broken := func(request string) error {

@@ -166,7 +166,7 @@ func TestDeletionPastBudgetsIsNotWidened(t *testing.T) {
 
 // The right to drain is no right to have pods deleted past their budgets at a deadline, be it a
 // new one or that of another user.
-func TestNobodyDeletesAtADeadlineWithoutItsVerb(t *testing.T) {
+func TestDeadlineThatDeletesNeedsItsVerb(t *testing.T) {
 	t.Parallel()
 	byDeadline.needsVerb(t, "choose Wait, or ask an administrator")
 	server, _, user := mayNotBypass(t)

@@ -144,7 +144,7 @@ func TestUncordonUnderMaintenanceIsWarnedOf(t *testing.T) {
 }
 
 // What is no change of a cordon is nobody's business, and what the manager does is its own.
-func TestWhatIsSaidOfChangesOfANode(t *testing.T) {
+func TestMessagesOfChangesOfANode(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)
 	server := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})

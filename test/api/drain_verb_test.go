@@ -195,7 +195,7 @@ func TestDrainWithoutRightsIsRefused(t *testing.T) {
 
 // What matters to the person who ends a maintenance is printed before it ends. Nothing acts on it
 // here, so that it is not over in time.
-func TestCompleteSaysWhatItEnds(t *testing.T) {
+func TestCompleteListsTheMaintenancesThatEnd(t *testing.T) {
 	d := newDesk(t)
 	d.maintain("draining", "stage: Drain", "a")
 	owned := object(t, selected(d.Pool()+"-owned", "{matchFields: [{key: metadata.name, operator: In, values: ["+d.Pool()+"-a]}]}")+"\n  stage: Drain")

@@ -13,9 +13,9 @@ import (
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
-// TestNobodyElseHandsNodesOver: who may change maintenances or nodes can neither have one
+// TestOnlyTheManagerHandsNodesOver: who may change maintenances or nodes can neither have one
 // completed before its node is back, nor have a node rebooted that was not drained.
-func TestNobodyElseHandsNodesOver(t *testing.T) {
+func TestOnlyTheManagerHandsNodesOver(t *testing.T) {
 	t.Parallel()
 	server := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
 	installPolicies(t, server)

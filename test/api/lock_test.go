@@ -156,7 +156,7 @@ func TestALockInTheNameOfADrainIsWarnedOf(t *testing.T) {
 
 // The owner of a budget makes up the lock of a drain, so that a node has to look
 // after it. It is refused in every way of writing that the manager would believe.
-func TestNobodyElseWritesTheLockOfADrain(t *testing.T) {
+func TestOnlyTheManagerWritesTheLockOfADrain(t *testing.T) {
 	t.Parallel()
 	server := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
 	installPolicies(t, server)

@@ -116,7 +116,7 @@ func TestEveryFieldOfAStatusOfAMachineIsGuarded(t *testing.T) {
 }
 
 // Whoever implements a hook says there how it goes, as machine-deletion-hooks asks.
-func TestAHookIsToldOfInTheStatusOfAMachine(t *testing.T) {
+func TestHookIsReportedInTheStatusOfAMachine(t *testing.T) {
 	t.Parallel()
 	admin, _, user, manager := mayWriteStatus(t)
 	m := create(t, admin, machine("status-hook", bare))

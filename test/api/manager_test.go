@@ -161,7 +161,7 @@ func handedOver(name string) string {
 		"metadata:", "metadata:\n  annotations: {ebbtide.dev/handed-over: any}", 1)
 }
 
-func TestTheManagersAccountChangesWhatItHasReasonTo(t *testing.T) {
+func TestManagersAccountChangesOnlyItsOwnFields(t *testing.T) {
 	t.Parallel()
 	admin, manager := takenOver(t)
 	for what, s := range confinements {
@@ -222,7 +222,7 @@ func (s confinement) play(t *testing.T, admin, account client.Client, refusal st
 }
 
 // Whoever deletes a maintenance ends it, and the manager says so in its spec.
-func TestTheManagersAccountCompletesWhatIsDeleted(t *testing.T) {
+func TestManagersAccountCompletesDeletedMaintenances(t *testing.T) {
 	t.Parallel()
 	admin, manager := takenOver(t)
 	m := create(t, admin, maintenance("ended", anyNode+"\nstage: Drain"))

@@ -26,7 +26,7 @@ func onNodes(t *testing.T, resource string) (admin, user, manager client.Client)
 
 // Kubernetes lets who may write the status of nodes write their annotations and labels with
 // it, as agents of all kinds do. The manager would uncordon a node that a person has cordoned.
-func TestWhoHasOnlyTheStatusOfNodesChangesNothingByWhichWeGo(t *testing.T) {
+func TestNodeStatusRightsDoNotChangeDecisions(t *testing.T) {
 	t.Parallel()
 	admin, attacker, manager := onNodes(t, "nodes/status")
 	const noted, regarded = " of a node is what Ebbtide has noted about it", " of a node is changed on the node itself, and not through its status"
@@ -78,7 +78,7 @@ metadata:
 }
 
 // Who may change nodes has no more say about what we have noted than to remove it.
-func TestWhoMayChangeNodesForgesNoLedger(t *testing.T) {
+func TestNodeRightsDoNotForgeALedger(t *testing.T) {
 	t.Parallel()
 	admin, user, manager := onNodes(t, "nodes")
 	const noted = " of a node is what Ebbtide has noted about it, and Ebbtide alone writes that: ask for a NodeMaintenance; " +

@@ -72,7 +72,7 @@ func (f *foreseen) plan(args ...string) (out, told string, code int) {
 	return shown.Replace(out), shown.Replace(told), code
 }
 
-func TestAPlanSaysWhatMayNotBeRead(t *testing.T) {
+func TestPlanListsForbiddenReads(t *testing.T) {
 	f := newForeseen(t)
 	user, _ := f.User(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: []string{"list"}})
 	out, told, code := f.plan(f.nodes[1], "--as", user)

@@ -40,7 +40,7 @@ func TestWhyInAClusterWithoutEbbtide(t *testing.T) {
 }
 
 // Whoever looks changes nothing: the API server has no write of theirs in its audit log.
-func TestWhoLooksWritesNothing(t *testing.T) {
+func TestReadingVerbsWriteNothing(t *testing.T) {
 	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true, Audit: true})
 	namespace, name := c.Namespace(t), c.Pool()+"-kernel"
 	d := newDraining(t, c, name)

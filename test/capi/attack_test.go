@@ -21,7 +21,7 @@ var mayWriteMachines = rbacv1.PolicyRule{
 
 // Who may write Machines has the manager drain no node of somebody else, whatever the
 // Machine says of itself: the name of the node, its providerID, that it waits.
-func TestLongAMachineThatPointsAtTheNodeOfSomebodyElse(t *testing.T) {
+func TestLongMachineThatClaimsAForeignNode(t *testing.T) {
 	w, _ := bareWorld(t)
 	node := w.bareNode(w.ns+"-victim", "sandbox:///victim", "infra", "worker")
 	_, attacker := w.c.User(t, mayWriteMachines)
@@ -41,7 +41,7 @@ func TestLongAMachineThatPointsAtTheNodeOfSomebodyElse(t *testing.T) {
 
 // A NodeMaintenance that somebody has made under the name that the manager would give it
 // keeps the Machine waiting, is named, and is not touched, also when the node is gone.
-func TestLongAMaintenanceThatSomebodyMadeUp(t *testing.T) {
+func TestLongForgedMaintenanceOfABridge(t *testing.T) {
 	w, _ := bareWorld(t)
 	node := w.bareNode(w.ns+"-worker", "sandbox:///worker", w.ns, "worker")
 	made := &v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: core.MaintenanceName(core.ClusterAPI, w.ns, "worker")}}
@@ -69,7 +69,7 @@ func TestLongAMaintenanceThatSomebodyMadeUp(t *testing.T) {
 
 // A node that says that it is of a Machine is drained for it only if the Machine says so,
 // too: who has a node of the cluster cannot have it taken for another one.
-func TestLongANodeThatNamesTheMachineOfSomebodyElse(t *testing.T) {
+func TestLongNodeThatNamesAForeignMachine(t *testing.T) {
 	w, _ := bareWorld(t)
 	node := w.bareNode(w.ns+"-worker", "sandbox:///worker", w.ns, "worker")
 	rogue := w.bareNode(w.ns+"-rogue", "sandbox:///rogue", "", "")

@@ -170,7 +170,7 @@ func blocked(t *testing.T, spec cluster.Spec, more ...string) (w *world, victim 
 
 // A hook that a person removes is not put on again: Cluster API goes on, and nothing lands
 // on the node meanwhile.
-func TestLongAHookThatSomebodyRemoves(t *testing.T) {
+func TestLongRemovedHookIsNotRestored(t *testing.T) {
 	t.Parallel()
 	w, victim := blocked(t, bridged)
 	w.delete(victim)

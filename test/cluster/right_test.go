@@ -11,7 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-func TestRightsAreComparedWithWhatWasAskedFor(t *testing.T) {
+func TestRightsAreComparedWithTheReviews(t *testing.T) {
 	t.Parallel()
 	log := filepath.Join(t.TempDir(), "audit.log")
 	lines := []string{

@@ -6,7 +6,7 @@ import (
 )
 
 // What real nodes cannot be had with is said before anything is built or started.
-func TestWhatDoesNotGoTogetherIsRefused(t *testing.T) {
+func TestConflictingFlagsAreRefused(t *testing.T) {
 	t.Parallel()
 	for want, spec := range map[string]Spec{
 		"RealNodes and Nodes, which do not go together: pods of simulated nodes":            {RealNodes: 1, Nodes: 1},

@@ -62,7 +62,7 @@ func TestRespondersTakeTurns(t *testing.T) {
 }
 
 // Who may make requests and not delete the pod has it evicted by nobody.
-func TestWhoMayNotDeleteAPodMayNotAskForItsEviction(t *testing.T) {
+func TestRequestsNeedTheRightToDeleteThePod(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	pod := w.pod("web-0", "example.com/leader 20000")

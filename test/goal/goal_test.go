@@ -7,7 +7,7 @@ import (
 	"ebbtide.dev/ebbtide/test/goal"
 )
 
-func TestABenchmarkReportsItsGoalsBesideWhatItMeasured(t *testing.T) {
+func TestBenchmarkReportsGoalsBesideMeasurements(t *testing.T) {
 	sum := 1
 	result := testing.Benchmark(func(b *testing.B) {
 		goal.CPU(b, 1500*time.Microsecond)

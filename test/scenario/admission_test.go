@@ -12,7 +12,7 @@ import (
 // While the manager is down nobody starts a maintenance, because nobody can say
 // who may, and evictions go through as if there were no Ebbtide. The next manager is
 // found at its new address, with the old certificate.
-func TestLongNobodyStartsAMaintenanceWhileTheManagerIsDown(t *testing.T) {
+func TestLongMaintenanceIsRefusedWhileTheManagerIsDown(t *testing.T) {
 	t.Parallel()
 	w := newMortalWorld(t)
 	node := w.nodes("one")[0]

@@ -11,7 +11,7 @@ import (
 
 // kubectl uncordon tells who cordons a node under maintenance again, and the
 // command that it names ends that.
-func TestKubectlUncordonTellsHowToEndTheMaintenance(t *testing.T) {
+func TestKubectlUncordonSuggestsToEndTheMaintenance(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	node := w.nodes("one")[0]

@@ -59,7 +59,7 @@ func (w *world) deleteBudget(name string) {
 
 // In a cluster that has never seen Ebbtide nothing can be asked for, and it is said how that
 // is changed. The nodes stay as they are.
-func TestWithoutEbbtideTheCommandLineSaysHowToInstallIt(t *testing.T) {
+func TestPluginWithoutEbbtideSuggestsToInstallIt(t *testing.T) {
 	t.Parallel()
 	w := newWorldIn(t, cluster.Spec{Workload: true})
 	nodes := w.nodes("one")

@@ -41,7 +41,7 @@ func (w *world) goesDown(node string, ahead time.Duration, says v1alpha1.NodeShu
 // A shutdown was scheduled, and begins much sooner. What is left shortly before the node goes
 // down is deleted in its order, with the time that is left; when the node does not go down
 // after all, what was not deleted stays.
-func TestWhatIsLeftOnANodeThatGoesDownIsDeleted(t *testing.T) {
+func TestPodsLeftOnANodeThatShutsDownAreDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	node := w.nodes("one")[0]

@@ -218,7 +218,7 @@ func TestAVersionThatIsNotServedIsNotAnObjectThatIsGone(t *testing.T) {
 
 // Only a missing webhook, or a kind that came after the Machine, lets one name
 // what is in no namespace.
-func TestWhatIsInNoNamespaceIsNoPartOfAMachine(t *testing.T) {
+func TestClusterScopedObjectsAreNoPartOfAMachine(t *testing.T) {
 	t.Parallel()
 	c := startServer(t)
 	l := newLibrary(t, c, c.Config)

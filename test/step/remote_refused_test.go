@@ -248,7 +248,7 @@ func TestASecretThatCannotBeUsed(t *testing.T) {
 }
 
 // All permissions that are missing are told at once.
-func TestAUserWhoMayNotReadEverything(t *testing.T) {
+func TestUserWithoutAllReadRights(t *testing.T) {
 	t.Parallel()
 	w := startRemotes(t, workload.Options{Pace: &quick})
 	read := func(group string, resources ...string) rbacv1.PolicyRule {

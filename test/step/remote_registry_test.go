@@ -91,7 +91,7 @@ spec:
 `
 
 // The connection is kept for a while when its last user has gone.
-func TestAClusterThatNobodyUsesAnyMore(t *testing.T) {
+func TestUnusedClusterIsDisconnected(t *testing.T) {
 	t.Parallel()
 	clock, idle := clocktesting.NewFakeClock(time.Now()), workload.UsualPace().Idle
 	w := startRemotes(t, workload.Options{Clock: clock})

@@ -38,7 +38,7 @@ func held(t *testing.T, c *cluster.Cluster, name string, removed bool) *corev1.N
 // Whether an autoscaler ever removes a node, or says that it does not any more, nobody
 // knows: what waits for that only is let go, and told of, before anybody's time is up. What
 // managers are to give back is waited for all the same.
-func TestNobodyWaitsForAnAutoscaler(t *testing.T) {
+func TestAutoscalerIsNotWaitedFor(t *testing.T) {
 	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
 	out := &bytes.Buffer{}
 	hook := uninstall.Hook{Client: c.Client, Namespace: namespaceOfManagers(t, c), Mode: uninstall.Complete, Timeout: 8 * time.Second, Out: out}

@@ -20,7 +20,7 @@ import (
 
 // Machines of other controllers that would wait for ever are a reason not to uninstall, in
 // both modes, and release lets them go.
-func TestMachinesOfOthersThatWouldWaitForEver(t *testing.T) {
+func TestForeignMachinesThatWouldNeverGo(t *testing.T) {
 	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
 	installDoor(t, c)
 	hooked := bridgedMachines(t, c)

@@ -50,7 +50,7 @@ func checked(t *testing.T, reached client.WithWatch) string {
 }
 
 // A NodeMaintenance by which somebody drains nodes is not removed, whatever its name.
-func TestANodeMaintenanceOfSomebodyElse(t *testing.T) {
+func TestForeignNodeMaintenanceIsNotTouched(t *testing.T) {
 	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
 	m := leftBehind(t, c, "node-7")
 

@@ -22,7 +22,7 @@ import (
 
 // Where no manager completes anything the hook says so when its time is up, and leaves
 // everybody free to begin again.
-func TestNobodyCompletes(t *testing.T) {
+func TestMaintenanceWithoutConditionIsNotCompleted(t *testing.T) {
 	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
 	hook := uninstall.Hook{Client: c.Client, Namespace: namespaceOfManagers(t, c), Mode: uninstall.Complete, Timeout: 8 * time.Second, Out: &bytes.Buffer{}}
 	installDoor(t, c)
@@ -100,7 +100,7 @@ func assertOpen(t *testing.T, c *cluster.Cluster, namespace string) {
 
 // Our webhooks that nobody answers refuse what has to be written. The hook says so; release
 // removes them and then goes on.
-func TestLongNobodyAnswers(t *testing.T) {
+func TestLongRequestWithoutResponder(t *testing.T) {
 	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
 	ns := namespaceOfManagers(t, c)
 	m := draining(t, c, "guarded")

@@ -140,7 +140,7 @@ func create(t *testing.T, c *cluster.Cluster, n int, object func(int) client.Obj
 
 // One who could go on for ever writes an object again and again; the others are cleaned, and
 // it is told of.
-func TestOneObjectThatSomebodyWritesAgain(t *testing.T) {
+func TestRewrittenObjectStaysOne(t *testing.T) {
 	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
 	ns := c.Namespace(t)
 	for _, name := range []string{"quiet", "loud"} {
@@ -218,7 +218,7 @@ func TestLongMachinesAreLeftAlone(t *testing.T) {
 
 // Anybody may create a Lease by which somebody seems to lead. That stops nobody who has
 // seen who and where.
-func TestALeaseThatSomebodyMadeUp(t *testing.T) {
+func TestForgedLeaseIsIgnored(t *testing.T) {
 	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
 	ns := c.Namespace(t)
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: kube.LeaderLease}}

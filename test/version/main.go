@@ -19,17 +19,17 @@ import (
 
 // stories are run on each release: what they need of Kubernetes is what releases differ in.
 var stories = []string{
-	"TestBudgetOfOneIsNeverExceeded",                        // evictions, budgets
-	"TestPodsLeaveInTheOrderOfThePlan",                      // priorities, finalizers, garbage
-	"TestDaemonSetsStayAwayUntilComplete",                   // mutation of pods, scheduling gates
-	"TestDrainTakesNoServiceDown",                           // adoption by ReplicaSets, EndpointSlices
-	"TestEvacuatorsTakeTurns",                               // server-side apply by third parties
-	"TestTheLockOfAnOwnerStopsEveryDrain",                   // evictions that a webhook refuses
-	"TestOneMaintenanceRebootsAPool",                        // conditions of nodes, boot IDs
-	"TestLongKubectlDrainTakesNoServiceDown",                // kubectl of the same release
-	"TestAMachineGoesPhaseByPhase",                          // owners, volumes, nodes that go
-	"TestLongNobodyStartsAMaintenanceWhileTheManagerIsDown", // webhooks that must be asked
-	"TestKubectlUncordonTellsHowToEndTheMaintenance",        // policies that warn
+	"TestBudgetOfOneIsNeverExceeded",                    // evictions, budgets
+	"TestPodsLeaveInTheOrderOfThePlan",                  // priorities, finalizers, garbage
+	"TestDaemonSetsStayAwayUntilComplete",               // mutation of pods, scheduling gates
+	"TestDrainTakesNoServiceDown",                       // adoption by ReplicaSets, EndpointSlices
+	"TestEvacuatorsTakeTurns",                           // server-side apply by third parties
+	"TestTheLockOfAnOwnerStopsEveryDrain",               // evictions that a webhook refuses
+	"TestOneMaintenanceRebootsAPool",                    // conditions of nodes, boot IDs
+	"TestLongKubectlDrainTakesNoServiceDown",            // kubectl of the same release
+	"TestAMachineGoesPhaseByPhase",                      // owners, volumes, nodes that go
+	"TestLongMaintenanceIsRefusedWhileTheManagerIsDown", // webhooks that must be asked
+	"TestKubectlUncordonSuggestsToEndTheMaintenance",    // policies that warn
 }
 
 func main() {

@@ -12,7 +12,7 @@ import (
 )
 
 // docs/versions.md has a row for each release that is tested, in which everything has passed.
-func TestThePageListsWhatRanOnEachRelease(t *testing.T) {
+func TestPageListsTheRunsOfEachRelease(t *testing.T) {
 	text, err := os.ReadFile("../../docs/versions.md")
 	if err != nil {
 		t.Fatal(err)

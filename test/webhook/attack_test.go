@@ -73,7 +73,7 @@ func TestOnlyTheAPIServerIsAnswered(t *testing.T) {
 }
 
 // Whatever node joins, or is relabelled, is not there for a review.
-func TestNobodyDrainsNodesThatComeLater(t *testing.T) {
+func TestMaintenanceOfLaterNodesNeedsTheRightForThem(t *testing.T) {
 	c := newAPI(t)
 	nodes := newNodes(t, c, 2, nil)
 	name, user := c.User(t, maintains, deletes(nodes[0], "one-day"))

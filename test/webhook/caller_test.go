@@ -9,7 +9,7 @@ import (
 
 // A pod of a StatefulSet comes back under its name. Whoever waits for the last one
 // is told that it is gone and leaves the next one alone.
-func TestWhoWaitsForAPodDoesNotEvictTheNextOfItsName(t *testing.T) {
+func TestWaitForAPodDoesNotEvictItsSuccessor(t *testing.T) {
 	c := newAPI(t)
 	namespace := c.Namespace(t)
 	first := newPod(t, c, namespace, "db-0", registered("mover.example.com", "20"))

@@ -19,7 +19,7 @@ func clusterOf(namespace, name, secret string) *v1alpha1.Cluster {
 	return c
 }
 
-func TestWhoDecidesWhereMachinesActMayActThere(t *testing.T) {
+func TestCreatorsOfClustersNeedTheRightsThere(t *testing.T) {
 	c := newAPI(t)
 	namespace := c.Namespace(t)
 	here := func(who string) string {

@@ -198,7 +198,7 @@ func TestADryRunOfAnEvictionLeavesNoTrace(t *testing.T) {
 	}
 }
 
-func TestEvictionsThatAreNobodysBusiness(t *testing.T) {
+func TestUnrelatedEvictionsPass(t *testing.T) {
 	c := newAPI(t)
 	namespace := c.Namespace(t)
 

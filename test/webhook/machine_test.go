@@ -33,7 +33,7 @@ func wantDenied(t *testing.T, err error, webhook, words string) {
 	}
 }
 
-func TestNobodyHasDeletedWithAMachineWhatTheyMayNotDelete(t *testing.T) {
+func TestDeletionOfAMachineNeedsTheRightsForItsNode(t *testing.T) {
 	c := newAPI(t)
 	namespace := c.Namespace(t)
 	const ends = ", and what a Machine names is deleted with it: ask for the verb \"delete\" on "

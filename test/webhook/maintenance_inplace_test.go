@@ -17,7 +17,7 @@ import (
 
 // Beside the right to delete the nodes, the one to delete pods past their budgets
 // is asked for, see charts/ebbtide/templates/policy-bypass-budgets.yaml.
-func TestNobodyDeletesPastBudgetsWhoMayOnlyDrain(t *testing.T) {
+func TestDrainersMayNotDeletePastBudgets(t *testing.T) {
 	c := newAPI(t)
 	node := newNodes(t, c, 1, nil)[0]
 	m := sample.Maintenance(c.Pool(), node)

@@ -11,7 +11,7 @@ import (
 )
 
 // A bus is not waited for that takes connections and says nothing.
-func TestABusThatSaysNothing(t *testing.T) {
+func TestSilentBusIsAnError(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "b")
 	listener, err := net.Listen("unix", socket)

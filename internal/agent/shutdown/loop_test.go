@@ -150,7 +150,7 @@ func preparing(session int) logind.State {
 	return logind.State{Session: session, Delay: time.Minute, Preparing: true, Type: "reboot"}
 }
 
-func TestWhatIsDoneIsWrittenDownBefore(t *testing.T) {
+func TestActsAreRecordedBefore(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	m.want(m.looks(), "nothing is known")
@@ -283,7 +283,7 @@ func TestAScheduleThatCannotBeReadChangesNothing(t *testing.T) {
 
 // The kernel tells of a schedule long before the loop would look by itself, also if the
 // folder of it is made only then.
-func TestTheKernelTellsOfASchedule(t *testing.T) {
+func TestKernelShowsAScheduledShutdown(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	if err := os.MkdirAll(filepath.Dir(m.loop.ScheduleDir), 0o755); err != nil {

@@ -34,7 +34,7 @@ func suppressing(node *corev1.Node) *corev1.Node {
 	return node
 }
 
-func TestWhatBecomesOfAPodThatIsHeldBack(t *testing.T) {
+func TestStatesOfAPodThatIsHeldBack(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		node  *corev1.Node

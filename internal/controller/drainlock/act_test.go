@@ -18,7 +18,7 @@ import (
 
 // Of two nodes that have seen the same only the first gets what both want, the
 // mutex or a lock, and the other one decides again.
-func TestWhoComesSecondDecidesAgain(t *testing.T) {
+func TestConflictDecidesAgain(t *testing.T) {
 	t.Parallel()
 	lease := func(holder string) core.Step {
 		return core.Step{Kind: core.TakeMutex, Mutex: &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}}
@@ -85,7 +85,7 @@ func (w *world) holders() (mutex, lock string) {
 
 // The owner of 120 budgets makes up locks of a node, and writes all of them again
 // whenever the node is looked at. It is told Held all the same, and its record ends.
-func TestForgedLocksHoldUpNobody(t *testing.T) {
+func TestForgedLocksHoldUpNoDrain(t *testing.T) {
 	t.Parallel()
 	const holder = "nodemaintenance/upgrade/one"
 	record := aRecord("one", "web")

@@ -102,7 +102,7 @@ func TestOnlyTheAPIServerIsBelievedThatALockIsStray(t *testing.T) {
 }
 
 // A lock that nobody can read is warned of once, until there is another one.
-func TestALockThatNobodyCanReadIsWarnedOfOnce(t *testing.T) {
+func TestUnreadableLockWarnsOnce(t *testing.T) {
 	t.Parallel()
 	young := aBudget("web", 1)
 	young.CreationTimestamp = metav1.NewTime(noon)

@@ -26,7 +26,7 @@ func taken(ago time.Duration) *v1alpha1.DrainRecord {
 
 // A lock is confirmed on what the API server says, and only when no eviction of our
 // own is under way that may not have seen it.
-func TestALockIsConfirmedOnWhatTheAPIServerSays(t *testing.T) {
+func TestLockIsConfirmedByALiveRead(t *testing.T) {
 	t.Parallel()
 	web := types.NamespacedName{Namespace: "shop", Name: "web"}
 	locked := lockedBy(aBudget("web", 1), budget.Holder("upgrade", "one"), time.Hour)

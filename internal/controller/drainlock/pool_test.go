@@ -24,7 +24,7 @@ func waitsSince(record *v1alpha1.DrainRecord, since time.Time) *v1alpha1.DrainRe
 	return record
 }
 
-func TestNobodyWaitsForANodeWhoseRecordCannotBeWritten(t *testing.T) {
+func TestRefusedRecordHoldsUpNoOtherNode(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, -1, waitsSince(aRecord("one", "db"), noon.Add(-time.Minute)), aRecord("two", "db"))
 	p.api.Refuse = func(request string) error {
@@ -115,8 +115,8 @@ func TestABootIsReadFromTheAPIServerBeforeThePods(t *testing.T) {
 	}
 }
 
-// TestWhatWasGivenUpIsSeen: it may be taken back.
-func TestWhatWasGivenUpIsSeen(t *testing.T) {
+// TestAbandonedLocksAreSeen: it may be taken back.
+func TestAbandonedLocksAreSeen(t *testing.T) {
 	t.Parallel()
 	record := aRecord("one", "web")
 	record.Status.GivenUp = []v1alpha1.GivenUpBudget{{BudgetReference: record.Spec.Budgets[0], Locked: true}}
@@ -147,7 +147,7 @@ func TestWhichRecordsANodeBrings(t *testing.T) {
 	})
 }
 
-func TestWhoeverCannotGoLetsOthersKnow(t *testing.T) {
+func TestRefusedLockNamesItsHolders(t *testing.T) {
 	t.Parallel()
 	w := aCrowd(t)
 	says := func(reason string) *v1alpha1.DrainRecord {
@@ -163,8 +163,8 @@ func TestWhoeverCannotGoLetsOthersKnow(t *testing.T) {
 	})
 }
 
-// TestTheQueueIsTold: a node that waits knows for whom.
-func TestTheQueueIsTold(t *testing.T) {
+// TestQueueIsNotified: a node that waits knows for whom.
+func TestQueueIsNotified(t *testing.T) {
 	t.Parallel()
 	first, second := waitsSince(aRecord("one", "db"), noon.Add(-2*time.Minute)), waitsSince(aRecord("two", "db", "web"), noon.Add(-time.Minute))
 	third := waitsSince(aRecord("three", "web"), noon)

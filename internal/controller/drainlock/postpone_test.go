@@ -12,7 +12,7 @@ import (
 
 // A budget that changes all the time does not have every node that waits for it
 // written as often, and what is written in the end is what is so then.
-func TestABudgetThatFlapsIsToldOfOnceInASecond(t *testing.T) {
+func TestFlappingBudgetIsReportedOnceASecond(t *testing.T) {
 	t.Parallel()
 	record := aRecord("one", "web")
 	record.Spec.Pods = append(record.Spec.Pods, record.Spec.Pods[0])

@@ -59,7 +59,7 @@ func TestABudgetThatCannotBeWrittenHoldsUpNoOtherNode(t *testing.T) {
 }
 
 // A read that fails stops that node and says so, and nothing is written for it.
-func TestWhatCannotBeReadIsNoYes(t *testing.T) {
+func TestFailedReadIsNotConsent(t *testing.T) {
 	t.Parallel()
 	for request, want := range map[string]string{
 		"get DrainRecord one":              "observe: get the drain record of node one: ",

@@ -61,7 +61,7 @@ const (
 	denial    = `admission webhook "guard.example.com" denied the request: not on a Friday`
 )
 
-func TestRefusalsAreToldInTheServersWords(t *testing.T) {
+func TestRefusalsAreReportedAsTheServerSentThem(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		answer  metav1.Status

@@ -76,7 +76,7 @@ func TestAHeldEvacuationOutlivesTheOthers(t *testing.T) {
 }
 
 // Whoever marks an evacuation that is not complete gains nothing, and holds up nobody.
-func TestTheMarkOfSomebodyElseDeletesNothing(t *testing.T) {
+func TestForeignMarkDeletesNothing(t *testing.T) {
 	t.Parallel()
 	s, pods := crowd(t, 4)
 	s.answers[pods[0].Name] = answered(403, denial)

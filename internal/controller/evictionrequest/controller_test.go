@@ -64,7 +64,7 @@ func TestAControllerThatComesBackFailsNoRequest(t *testing.T) {
 }
 
 // Nobody is told of an Eviction that could not be written, and it is written later.
-func TestNobodyIsToldWhatIsNotWritten(t *testing.T) {
+func TestNothingIsReportedBeforeItsRecord(t *testing.T) {
 	t.Parallel()
 	for _, refused := range []string{"create Eviction pod-1-web-0", "status of Eviction pod-1-web-0"} {
 		t.Run(refused, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestNobodyIsToldWhatIsNotWritten(t *testing.T) {
 }
 
 // An Eviction that cannot be ended is not reported as ended.
-func TestAnEndIsToldAfterItIsWritten(t *testing.T) {
+func TestEndIsReportedAfterItsRecord(t *testing.T) {
 	t.Parallel()
 	s := newMemory(t)
 	pod := s.Pod("web-0", leader+" 20000")
@@ -182,7 +182,7 @@ func TestEndedPodNeedsNoResponder(t *testing.T) {
 
 // Nothing is decided before the cache has what was last written about the pod; other pods
 // are waited for by nobody.
-func TestWhatWasWrittenIsWaitedFor(t *testing.T) {
+func TestOwnWritesAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := newMemory(t)
 	for _, name := range []string{"web-0", "web-1"} {

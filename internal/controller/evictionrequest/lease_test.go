@@ -9,7 +9,7 @@ import (
 
 // Of two Ebbtides the first one has the Lease, as long as it renews it; whose managers
 // change has it at once.
-func TestALeaseGoesOverWhenNobodyRenewsIt(t *testing.T) {
+func TestExpiredLeaseIsTakenOver(t *testing.T) {
 	t.Parallel()
 	s := newMemory(t)
 	has := func(l *evictionrequest.Lease, force bool, want string) {

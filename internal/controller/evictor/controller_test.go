@@ -191,7 +191,7 @@ func TestAReportThatIsRefusedIsMadeLater(t *testing.T) {
 }
 
 // Who is not the controller does nothing.
-func TestWhoIsAsideAsksForNothing(t *testing.T) {
+func TestWaitingContenderTakesNoLock(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "web-0")
 	s.r.acts = func() bool { return false }
@@ -202,7 +202,7 @@ func TestWhoIsAsideAsksForNothing(t *testing.T) {
 
 // A manager that responds to nobody lets go of what one before it has asked for, whatever
 // Evictions there are, and of nothing else.
-func TestWhoRespondsToNobodyLetsGo(t *testing.T) {
+func TestDisabledResponderReleasesItsEvictions(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "web-0")
 	const operator = v1alpha1.InstigatorFinalizerPrefix + "operator.example.com"

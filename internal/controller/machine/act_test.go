@@ -45,7 +45,7 @@ var refusals = map[string]struct {
 
 // What the API server refuses is told on the Machine in its words, is tried again
 // and is not told any more when it has worked.
-func TestARefusedWriteIsToldAndTriedAgain(t *testing.T) {
+func TestRefusedWriteIsReportedAndRetried(t *testing.T) {
 	t.Parallel()
 	for name, test := range refusals {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestARefusedWriteIsToldAndTriedAgain(t *testing.T) {
 
 // Nobody is evicted from a node that could not be cordoned: what comes in its
 // place could land there again.
-func TestNobodyIsEvictedWithoutACordon(t *testing.T) {
+func TestNoPodIsEvictedWithoutACordon(t *testing.T) {
 	inWorld(t, fleet(), func(w *world) {
 		w.running()
 		w.refuse("patch Node node", forbidden)
@@ -119,7 +119,7 @@ func TestConditionsOfOthersAreNeverLost(t *testing.T) {
 
 // A Cluster that is paused while pods leave stops their eviction at once, and one
 // that cannot be reached says so; both go on where they were.
-func TestWhatStopsADrainStopsItsEvictions(t *testing.T) {
+func TestStoppedDrainStopsItsEvictions(t *testing.T) {
 	t.Parallel()
 	t.Run("paused", func(t *testing.T) {
 		inWorld(t, fleet(), func(w *world) {

@@ -18,7 +18,7 @@ import (
 // The log says what the deletion-process page promises ("Observability"): Cordoning
 // Node, Draining Node, which pods are left, Drain completed; a pass that finds
 // nothing new is silent.
-func TestTheLogTellsOfADrain(t *testing.T) {
+func TestLogShowsADrain(t *testing.T) {
 	inWorld(t, fleet(), func(w *world) {
 		w.running()
 		w.refuseEvictions(true)

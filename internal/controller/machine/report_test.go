@@ -13,7 +13,7 @@ import (
 
 // A cluster by kubeconfig has objects and errors with whatever text it likes. The
 // owner of a hook answers for its own.
-func TestWhatAMachineSaysCanBeShownAndStored(t *testing.T) {
+func TestMessagesOfMachinesArePrintableAndBounded(t *testing.T) {
 	t.Parallel()
 	says := func(message string) metav1.Condition { return metav1.Condition{Type: "Drained", Message: message} }
 	tests := map[string]struct {

@@ -17,7 +17,7 @@ import (
 
 // Others write what we write in between, as fast as they can: two of three of our
 // writes are decided on old state. All ends nevertheless, and soon.
-func TestAStormOfWritesHoldsUpNobody(t *testing.T) {
+func TestStormOfWritesHoldsUpNoOthers(t *testing.T) {
 	inWorld(t, fleet(), func(w *world) {
 		asked := 0
 		w.api.Refuse = func(request string) error {
@@ -67,7 +67,7 @@ func TestAStormIsNotWaitedOut(t *testing.T) {
 }
 
 // A read that hangs is given up early enough to tell of it.
-func TestAReadThatHangsIsTold(t *testing.T) {
+func TestHangingReadIsReported(t *testing.T) {
 	inWorld(t, fleet(), func(w *world) {
 		w.running()
 		answer := w.manager.object

@@ -83,7 +83,7 @@ var doubts = map[string]struct {
 // Nothing is deleted because something could not be read: the deletion stands
 // where it is, says why, and goes on as soon as it can be read again (design 40,
 // "An unknown is never a yes").
-func TestWhatCannotBeReadStopsTheDeletionAndNothingElse(t *testing.T) {
+func TestFailedReadStopsOnlyTheDeletion(t *testing.T) {
 	t.Parallel()
 	for name, test := range doubts {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestWhatCannotBeReadStopsTheDeletionAndNothingElse(t *testing.T) {
 
 // A namespace or a DaemonSet that cannot be read holds up its own pods, and no
 // others that rules ask the same about.
-func TestWhatCannotBeReadHoldsUpItsOwnPods(t *testing.T) {
+func TestUnreadableRuleHoldsUpItsOwnPods(t *testing.T) {
 	t.Parallel()
 	science := &v1alpha1.MachineDrainRule{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "science"},
@@ -172,7 +172,7 @@ func (w *world) left() (kinds []string) {
 }
 
 // A cache that does not show an object is no proof that there is none.
-func TestOnlyTheAPIServerSaysThatSomethingIsGone(t *testing.T) {
+func TestOnlyALiveReadProvesAbsence(t *testing.T) {
 	t.Parallel()
 	behind, server := fault.NewServer(t), fault.NewServer(t, fleet()...)
 	tests := map[string]struct {

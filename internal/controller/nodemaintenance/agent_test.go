@@ -111,7 +111,7 @@ func TestWhetherAnAgentAnswers(t *testing.T) {
 	}
 }
 
-func TestASilentAgentIsToldOfOnce(t *testing.T) {
+func TestSilentAgentIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, aMaintenance("upgrade", "old"), aNode("one"), anAgent("one", "agent-1"))
 	r := w.manager()
@@ -152,7 +152,7 @@ func TestASilentAgentIsToldOfOnce(t *testing.T) {
 	}
 }
 
-func TestEventsOfAgentsThatNobodyWaitsForAreDropped(t *testing.T) {
+func TestEventsOfUnawaitedAgentsAreDropped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, aMaintenance("upgrade", "old"), aNode("one"), inPool("two", "new"))
 	r := w.manager()

@@ -130,7 +130,7 @@ func TestNothingIsCompletedWhileTheClockIsSkewed(t *testing.T) {
 }
 
 // What changes of a node that may have come back wakes its maintenance.
-func TestWhatANodeShowsOfItsReturnMatters(t *testing.T) {
+func TestNodeChangesThatShowItsReturnWakeMaintenances(t *testing.T) {
 	t.Parallel()
 	before := aNode("one")
 	before.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon)}}
@@ -157,7 +157,7 @@ func TestWhatANodeShowsOfItsReturnMatters(t *testing.T) {
 }
 
 // A pod that lands in the moment in which the node is back is not asked to leave any more.
-func TestWhoIsCompleteEvacuatesNobody(t *testing.T) {
+func TestCompletedMaintenanceEvacuatesNoPod(t *testing.T) {
 	t.Parallel()
 	d := newReturn(t, -1)
 	d.settle(true)

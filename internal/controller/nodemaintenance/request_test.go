@@ -108,7 +108,7 @@ func TestAPodWithRespondersIsAskedByARequest(t *testing.T) {
 
 // Nobody answers for 30 seconds: the request is withdrawn, and the pod has an Evacuation, by
 // whichever manager is there then.
-func TestARequestThatNobodyAnswersIsReplaced(t *testing.T) {
+func TestUnansweredRequestIsReplaced(t *testing.T) {
 	t.Parallel()
 	for dies := range 3 {
 		w := newAsked(t)

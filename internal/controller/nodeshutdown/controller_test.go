@@ -155,7 +155,7 @@ func TestAManagerThatDies(t *testing.T) {
 	w.assertWrites("create NodeMaintenance node-shutdown-one")
 }
 
-func TestWhatIsLookedAt(t *testing.T) {
+func TestObjectsThatAreObserved(t *testing.T) {
 	t.Parallel()
 	node := func(edit func(*corev1.Node)) *corev1.Node {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{

@@ -75,7 +75,7 @@ func (s *stage) request() *lifecyclev1alpha1.EvictionRequest {
 }
 
 // What cannot be read is not taken for gone: the request stays.
-func TestWhatCannotBeReadIsNotGone(t *testing.T) {
+func TestFailedReadIsNotAbsence(t *testing.T) {
 	t.Parallel()
 	for _, unreadable := range []string{"web-0", "node-maintenance-uid-web-0"} {
 		s := newStage(t)
@@ -133,7 +133,7 @@ func TestTheNodeOfARequestIsRestored(t *testing.T) {
 }
 
 // Nobody answers: nobody else is asked for an hour.
-func TestNobodyIsAskedInVainForAnHour(t *testing.T) {
+func TestSilentResponderIsNotAskedForAnHour(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	start := time.Now()
@@ -147,7 +147,7 @@ func TestNobodyIsAskedInVainForAnHour(t *testing.T) {
 }
 
 // Whether anybody can be asked is not known before it is.
-func TestWhatIsKnownOfRequests(t *testing.T) {
+func TestStatesOfRequests(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		served, known, watching bool

@@ -37,7 +37,7 @@ func TestALargeDeploymentIsNotLookedAtForEachEvent(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatIsForgottenIsForgotten(t *testing.T) {
+func TestForgetRemovesOneMember(t *testing.T) {
 	t.Parallel()
 	b := newBusy()
 	db := item{types.NamespacedName{Namespace: "shop", Name: "db"}, "uid-of-db"}

@@ -75,7 +75,7 @@ func lockUntil(b *policyv1.PodDisruptionBudget, end string) {
 	b.Annotations = map[string]string{v1alpha1.LockAnnotation: `{"holder":"user/anna","acquiredAt":"2026-03-01T11:00:00Z","expiresAt":"` + end + `"}`}
 }
 
-func TestRetainedOfSaysWhyPodStays(t *testing.T) {
+func TestRetainedHasAReasonForEachPod(t *testing.T) {
 	t.Parallel()
 	controller := true
 	pod := func(labels map[string]string, kind string) *corev1.Pod {

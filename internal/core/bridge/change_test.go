@@ -24,7 +24,7 @@ status: {phase: Running, nodeRef: {name: node-7}}
 `
 
 // A step changes our hook and nothing of others, in either form, and twice is once.
-func TestWhatAStepChanges(t *testing.T) {
+func TestChangesOfAStep(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		from  string

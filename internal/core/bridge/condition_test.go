@@ -50,7 +50,7 @@ func TestADrainElsewhereIsShownOnItsMachine(t *testing.T) {
 
 // Before there is a NodeMaintenance, or while it is paused, only the Machine can say what is
 // waited for.
-func TestAMachineShowsWhatItWaitsFor(t *testing.T) {
+func TestMachineShowsTheCauseOfItsWait(t *testing.T) {
 	t.Parallel()
 	s := world(t)
 	s.Machine.Others = []bridge.Hook{{Name: "backup", Owner: "db-team"}}

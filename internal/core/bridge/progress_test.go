@@ -11,7 +11,7 @@ import (
 
 // A drain of many pods changes its maintenance many times, and what is decided a few times:
 // what reads alike has to lead to the same, and what leads to something else has to read so.
-func TestWhatOfAMaintenanceMatters(t *testing.T) {
+func TestChangesOfAMaintenanceThatWake(t *testing.T) {
 	decided := func(change func(*v1alpha1.NodeMaintenance)) (bridge.Progress, string) {
 		s := begun(t, world(t), 5)
 		change(s.Maintenance)

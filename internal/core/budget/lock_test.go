@@ -42,7 +42,7 @@ func lockText(change func(*budget.Lock)) string {
 
 func acquired(at metav1.Time) func(*budget.Lock) { return func(l *budget.Lock) { l.AcquiredAt = at } }
 
-func TestALockHoldsUntilItSaysButNotForLong(t *testing.T) {
+func TestLockHoldsUntilItsEndWithinABound(t *testing.T) {
 	t.Parallel()
 	renewed := func(acquired, at, expires time.Duration) string {
 		return lockText(func(l *budget.Lock) {
@@ -93,7 +93,7 @@ func TestALockHoldsUntilItSaysButNotForLong(t *testing.T) {
 	}
 }
 
-func TestALockThatNobodyCanReadHoldsForTenMinutes(t *testing.T) {
+func TestUnreadableLockHoldsForTenMinutes(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ text string }{
 		"empty":                {""},

@@ -118,7 +118,7 @@ func TestADeletionIsAnnouncedOnce(t *testing.T) {
 	}
 }
 
-func TestARefusedDeletionIsToldOnceAndPutRight(t *testing.T) {
+func TestRefusedDeletionIsReportedOnceAndRetried(t *testing.T) {
 	s := aSnapshot()
 	announced(s)
 	told := daemonset.Refuse(s.Evacuation, `admission webhook "guard" denied the request`)

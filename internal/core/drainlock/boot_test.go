@@ -138,10 +138,10 @@ func TestAShortRebootIsSeen(t *testing.T) {
 	l.frees(23, "db", releasing, runs("db-0", "b"))
 }
 
-// TestWhatIsSeenTogetherWithTheBootMayBeFromBefore: a container that was started anew
+// TestFactsSeenWithTheBootMayBeOlder: a container that was started anew
 // just before the reboot, and one that was just after it, look the same. By then the
 // kubelet has reported every pod.
-func TestWhatIsSeenTogetherWithTheBootMayBeFromBefore(t *testing.T) {
+func TestFactsSeenWithTheBootMayBeOlder(t *testing.T) {
 	t.Parallel()
 	t.Run("after the maintenance", func(t *testing.T) {
 		t.Parallel()
@@ -291,8 +291,8 @@ func TestWhenTheMaintenanceWasOver(t *testing.T) {
 	}
 }
 
-// TestWhatANodeSaysIsBounded: whoever has its credentials writes its status.
-func TestWhatANodeSaysIsBounded(t *testing.T) {
+// TestFactsOfANodeAreBounded: whoever has its credentials writes its status.
+func TestFactsOfANodeAreBounded(t *testing.T) {
 	t.Parallel()
 	l := newLife(t, boots(strings.Repeat("b", 1<<20)))
 	if got := len(l.s.Record.Status.Boots.BootID); got != 128 {

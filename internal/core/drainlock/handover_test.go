@@ -7,7 +7,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/drainlock"
 )
 
-func TestWhatDoesNotCountAsAPromise(t *testing.T) {
+func TestInvalidPromisesDoNotCount(t *testing.T) {
 	t.Parallel()
 	for name, seen := range map[string][]change{
 		"nothing is to be locked":                         {recordIs(func(r *v1alpha1.DrainRecord) { r.Spec.Budgets = nil })},
@@ -65,8 +65,8 @@ func newlyNeeded(s *drainlock.Snapshot) {
 	s.Record.Spec.Pods[0].BudgetUIDs = append(s.Record.Spec.Pods[0].BudgetUIDs, "api")
 }
 
-// TestLocksThatWereHadAnewArePromisedAnew, though not all pods are ready.
-func TestLocksThatWereHadAnewArePromisedAnew(t *testing.T) {
+// TestRetakenLocksArePromisedAgain, though not all pods are ready.
+func TestRetakenLocksArePromisedAgain(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.keeps(9, allHeld, boots("boot-2"))

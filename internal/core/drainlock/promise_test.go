@@ -24,7 +24,7 @@ func neighbour(name string) change {
 	return func(s *drainlock.Snapshot) { s.Away = map[types.UID]string{types.UID(name): "node-2"} }
 }
 
-func TestPromiseIsWrittenBeforeTheNodeIsTold(t *testing.T) {
+func TestPromiseIsRecordedBeforeTheNodeIsReleased(t *testing.T) {
 	t.Parallel()
 	run(t, map[string]story{
 		"it is written when all locks are taken":       {change(both).and(boots("boot-1"), after(1)), "Settling; WritePromise; db web; again in 1s"},
@@ -112,7 +112,7 @@ func latePod(s *drainlock.Snapshot) {
 	}
 }
 
-func TestRemadeRecordFitsWhatANodeHas(t *testing.T) {
+func TestRebuiltRecordMatchesTheNode(t *testing.T) {
 	t.Parallel()
 	s := snapshot(bearing("", 0))
 	spec := drainlock.Remake(s.Node, s.Pods, s.Budgets)

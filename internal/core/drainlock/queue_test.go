@@ -19,7 +19,7 @@ func waiting(node string, since float64, with ...func(*v1alpha1.DrainRecord)) *v
 	return r
 }
 
-func TestWhoWaitsForLongerHasItsTurnFirst(t *testing.T) {
+func TestLongestWaiterIsFirst(t *testing.T) {
 	t.Parallel()
 	this := waiting("node-2", 100)
 	for name, test := range map[string]struct {
@@ -76,7 +76,7 @@ func TestTheQueue(t *testing.T) {
 	})
 }
 
-func TestWhoContends(t *testing.T) {
+func TestContendersOfALock(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		seen []change

@@ -42,7 +42,7 @@ func TestInjectAddsTheDefaultsInTheirPlaces(t *testing.T) {
 	}
 }
 
-func TestInjectLeavesToItsAuthorWhatTheAPIRefuses(t *testing.T) {
+func TestInjectPassesInvalidTemplatesOn(t *testing.T) {
 	var long []v1alpha1.DrainPlanEntry
 	for i := range 53 {
 		long = append(long, entry("Default", int32(i)))

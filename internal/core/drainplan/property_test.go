@@ -104,7 +104,7 @@ func TestNormaliseKeepsEveryAnswer(t *testing.T) {
 	}
 }
 
-func TestWhatIsRenderedIsReadBack(t *testing.T) {
+func TestRenderedTemplatesParse(t *testing.T) {
 	for seed := range uint64(500) {
 		random := rand.New(rand.NewPCG(seed, 3))
 		entries, known := someEntries(random), drainplan.Parse(someEntries(random))

@@ -22,7 +22,7 @@ func selecting(priority int32, requirements ...metav1.LabelSelectorRequirement) 
 }
 
 // The same pods may be selected in several ways, and by several entries together.
-func TestSetsAreComparedByWhatTheySelect(t *testing.T) {
+func TestSetsAreComparedBySelection(t *testing.T) {
 	in, notIn, has, lacks := metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist
 	type entries = []v1alpha1.DrainPlanEntry
 	for name, test := range map[string]struct {
@@ -132,7 +132,7 @@ func everyLabel() []*corev1.Pod {
 }
 
 // Whether one set is beyond another one is asked of every pod that selectors can tell apart.
-func TestNotCoveredByIsWhatSomePodShows(t *testing.T) {
+func TestNotCoveredByAgreesWithPods(t *testing.T) {
 	pods := everyLabel()
 	for seed := range uint64(3000) {
 		random := rand.New(rand.NewPCG(seed, 5))

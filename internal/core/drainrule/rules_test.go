@@ -51,7 +51,7 @@ func TestRulesThatWereNotRead(t *testing.T) {
 	checkTreatment(t, unread.Ask(aPod(labelled("skip")), facts()), skippedBy(byLabel))
 }
 
-func TestTheObjectIsWhatDecidedOrWhatIsAtFault(t *testing.T) {
+func TestObjectOfABlockerDecidesOrIsAtFault(t *testing.T) {
 	for name, test := range map[string]struct {
 		rules rules
 		pod   *corev1.Pod

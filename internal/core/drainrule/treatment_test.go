@@ -123,7 +123,7 @@ func TestWhatDecides(t *testing.T) {
 
 // Inside an entry AND, between entries OR; what is absent or empty matches
 // everything.
-func TestWhatSelectorsSelect(t *testing.T) {
+func TestPodsThatSelectorsSelect(t *testing.T) {
 	skipped, drained := skippedBy(byRule), drainedBy("", 0)
 	tell(t, map[string]story{
 		"an empty selector":              {rules: rules{aRule("storage", pods(everything, nil))}, pod: aPod(), want: skipped},

@@ -190,7 +190,7 @@ func TestThePodIsDone(t *testing.T) {
 	})
 }
 
-func TestNobodyAsksAnyMore(t *testing.T) {
+func TestEvacuationWithoutInstigatorEnds(t *testing.T) {
 	check(t, map[string]story{
 		"cancelled": {
 			of(webPod(), finalizers()),
@@ -220,7 +220,7 @@ func TestNobodyAsksAnyMore(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotEvicted(t *testing.T) {
+func TestPodsThatAreNotEvicted(t *testing.T) {
 	mirror := barePod()
 	podclass.MakeMirror(mirror, "node")
 	check(t, map[string]story{
@@ -304,7 +304,7 @@ func TestHandOver(t *testing.T) {
 	})
 }
 
-func TestAHandOverBeginsTheTurnAnew(t *testing.T) {
+func TestHandOverRestartsTheTurn(t *testing.T) {
 	s := of(webPod(), active("mover.example.com", at(-time.Hour)), forbidden)
 	s.Evacuation.Status.ExpectedEvacuationFinishTime = at(time.Hour)
 	s.Evacuation.Status.FailedEvictionCounter = 3

@@ -23,7 +23,7 @@ func badly(pod *corev1.Pod) *corev1.Pod {
 
 func withProblems(s *evacuation.Snapshot) { _, s.Problems = podclass.Evacuators(s.Pod) }
 
-func TestRegistrationsThatAreLeftOutAreToldOnce(t *testing.T) {
+func TestOmittedRegistrationsAreReportedOnce(t *testing.T) {
 	for name, tc := range map[string]struct {
 		snapshot evacuation.Snapshot
 		want     []string
@@ -46,7 +46,7 @@ func TestRegistrationsThatAreLeftOutAreToldOnce(t *testing.T) {
 	}
 }
 
-func TestAnUnevictablePodIsToldOfOnce(t *testing.T) {
+func TestUnevictablePodIsReportedOnce(t *testing.T) {
 	mirror := barePod()
 	podclass.MakeMirror(mirror, "node")
 	s := of(badly(mirror), withProblems)

@@ -74,7 +74,7 @@ func TestRefusalNamesTheNextAttempt(t *testing.T) {
 	}
 }
 
-func TestWhatIsNewDecidesHowSoonItIsWritten(t *testing.T) {
+func TestReportsAreDueByTheirNews(t *testing.T) {
 	told := evacuation.Refuse(v1alpha1.EvacuationStatus{}, refusedBy(v1alpha1.BlockerPDBExhausted, "no", 1), now)
 	handedOver := *told.DeepCopy()
 	handedOver.Conditions[0].Status = metav1.ConditionFalse

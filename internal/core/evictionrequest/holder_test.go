@@ -12,7 +12,7 @@ import (
 
 // A responder says what it says, and silence ends what it holds up also where no controller
 // ends its turn; but not by a clock that nobody believes.
-func TestASilentResponderHoldsNobodyForEver(t *testing.T) {
+func TestSilentResponderIsPassedOver(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	pod := s.pod("web-0", "example.com/leader 20000")
@@ -39,7 +39,7 @@ func TestASilentResponderHoldsNobodyForEver(t *testing.T) {
 
 // Whoever may write Evictions holds up nobody for a responder that the pod does not name, nor
 // for a pod of another UID; and lets nobody through by an Eviction of their own beside one.
-func TestForgedEvictionsHoldNobodyUp(t *testing.T) {
+func TestForgedEvictionsHoldUpNoOthers(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	pod, bare := s.pod("web-0", "example.com/leader 20000"), s.pod("db-0")

@@ -83,7 +83,7 @@ func cleanedUp(d evictionrequest.Cleanup) string {
 }
 
 // A later manager knows an unanswered request by its annotation.
-func TestWithdrawnRequestTellsWhetherItWasAnswered(t *testing.T) {
+func TestWithdrawnRequestShowsWhetherItWasAnswered(t *testing.T) {
 	t.Parallel()
 	request := evictionrequest.New(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0", UID: "5d2f"}})
 	for _, unanswered := range []bool{true, false} {

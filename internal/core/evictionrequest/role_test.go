@@ -11,7 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/test/golden"
 )
 
-func TestWhoIsTheController(t *testing.T) {
+func TestControllerOfAPod(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		situation evictionrequest.Situation
@@ -41,7 +41,7 @@ func TestWhoIsTheController(t *testing.T) {
 }
 
 // Who only responds cannot have Ebbtide step aside, whatever it writes into a status.
-func TestAnotherControllerIsKnownByWhatItMakes(t *testing.T) {
+func TestForeignControllerIsRecognizedByItsObjects(t *testing.T) {
 	t.Parallel()
 	entry := func(manager, subresource, fields string, ago time.Duration) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{

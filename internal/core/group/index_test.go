@@ -53,7 +53,7 @@ func wantGroup(t *testing.T, x *group.Index, of group.Member, maintenances, node
 	difference.None(t, fmt.Sprintf("group of %s", of), want, got, cmpopts.IgnoreUnexported(group.Group{}), cmpopts.EquateEmpty())
 }
 
-func TestWhoIsNotKnownIsAlone(t *testing.T) {
+func TestUnknownMemberIsAlone(t *testing.T) {
 	t.Parallel()
 	var x group.Index
 	wantGroup(t, &x, group.Node("gone"), nil, []string{"gone"})

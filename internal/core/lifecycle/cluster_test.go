@@ -43,7 +43,7 @@ func ofCluster(name string, change ...func(*v1alpha1.Machine)) *v1alpha1.Machine
 
 func goes(m *v1alpha1.Machine) { m.DeletionTimestamp = &clusterBegan }
 
-func TestWhoHoldsACluster(t *testing.T) {
+func TestFinalizersOfACluster(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		snapshot  ClusterSnapshot
@@ -145,7 +145,7 @@ func TestSinceWhenAClusterIsUnreachable(t *testing.T) {
 
 // A restart forgets what a cluster has done; its status does not, until there is a
 // connection again or another spec to try.
-func TestWhatIsRememberedOfAClusterThatExceededABound(t *testing.T) {
+func TestHoldOffOfAClusterAfterABreach(t *testing.T) {
 	t.Parallel()
 	before := &v1alpha1.ClusterHoldOff{BreachCount: 2, EndTime: metav1.NewTime(clusterBegan.Add(time.Minute))}
 	after := &v1alpha1.ClusterHoldOff{BreachCount: 3, EndTime: metav1.NewTime(clusterBegan.Add(time.Hour))}

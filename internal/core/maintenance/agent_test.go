@@ -100,7 +100,7 @@ func (a *agents) blockers() string {
 	return strings.Join(all, ", ")
 }
 
-func TestAStaticPodIsGoneWhenItsAgentSaysSo(t *testing.T) {
+func TestStaticPodIsGoneByTheReportOfItsAgent(t *testing.T) {
 	a := newAgents(t)
 	pod := a.mirror(0)
 	a.expect("it runs", "0+1/0 false")
@@ -120,7 +120,7 @@ func TestAStaticPodIsGoneWhenItsAgentSaysSo(t *testing.T) {
 	a.expect("somebody else has made it again", "0+1/0 false")
 }
 
-func TestDrainedDoesNotFlipWhenSomebodyDeletesAMirrorPod(t *testing.T) {
+func TestDrainedStaysWhenAMirrorPodIsDeleted(t *testing.T) {
 	for _, state := range []v1alpha1.StaticPodState{v1alpha1.StaticPodRunning, v1alpha1.StaticPodHolding, v1alpha1.StaticPodRestoring, "Nonsense"} {
 		t.Run(string(state), func(t *testing.T) {
 			a := newAgents(t)
@@ -193,7 +193,7 @@ func TestAnAgentThatIsAwayWithItsNode(t *testing.T) {
 }
 
 // The maintenance is over, and only the agent can bring the pods back.
-func TestPodsThatNobodyBringsBackAreToldOfOnTheNode(t *testing.T) {
+func TestPodsThatStayDownAreReportedOnTheNode(t *testing.T) {
 	a := newAgents(t)
 	a.says("proxy", v1alpha1.StaticPodHeld, 0)
 	a.settle()

@@ -33,7 +33,7 @@ func (w *world) blocked() []string {
 
 // What blocks a drain is told on the maintenance, its node, and a pod that does not leave: when
 // it begins, and again only when the cause is another one.
-func TestWhatBlocksIsToldWhenTheCauseChanges(t *testing.T) {
+func TestBlockersAreReportedWhenTheCauseChanges(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "one", "two")
 	w.maintenance("m", drain, nil, "one", "two")
@@ -63,7 +63,7 @@ func TestWhatBlocksIsToldWhenTheCauseChanges(t *testing.T) {
 }
 
 // Many nodes that are blocked at once are told of some of them, and of none twice.
-func TestManyBlockedNodesAreToldOfSome(t *testing.T) {
+func TestEventsOfManyBlockedNodesAreBounded(t *testing.T) {
 	t.Parallel()
 	var names []string
 	for i := range 50 {

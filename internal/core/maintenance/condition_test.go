@@ -116,7 +116,7 @@ func TestInvalidSpecBlocksNoOtherMaintenance(t *testing.T) {
 	}
 }
 
-func TestAnInvalidSpecKeepsWhatItHolds(t *testing.T) {
+func TestInvalidSpecKeepsItsNodes(t *testing.T) {
 	w := newWorld(t, "one")
 	m := w.maintenance("m", drain, nil, "one")
 	w.run("one", 2, 0)

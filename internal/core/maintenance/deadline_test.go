@@ -66,7 +66,7 @@ func wantDeleted(t *testing.T, when string, got []string, want ...string) {
 	}
 }
 
-func TestWhatIsLeftAtADeadlineIsDeletedLowestPriorityFirst(t *testing.T) {
+func TestDeadlineDeletesLowestPriorityFirst(t *testing.T) {
 	w, m := deadline(t)
 	batch, web, db := w.run("one", 1, 0)[0], w.run("one", 1, 10, grace(5))[0], w.run("one", 1, 2000)[0]
 	agent := w.run("one", 1, 0, ofDaemonSet, grace(10))[0]
@@ -208,7 +208,7 @@ func lateNodes() map[string]lateCase {
 	}
 }
 
-func TestWhatADeadlineDeletes(t *testing.T) {
+func TestPodsThatADeadlineDeletes(t *testing.T) {
 	cases := latePods()
 	maps.Copy(cases, lateNodes())
 	for name, test := range cases {
@@ -262,7 +262,7 @@ func TestADeadlineWaitsForNoOtherNode(t *testing.T) {
 	wantDeleted(t, "with a node that cannot be read", w.at(due.Add(-30*time.Second)), pod.Name+" 28s")
 }
 
-func TestPastDeadlineTellsWhetherPodsAreDeleted(t *testing.T) {
+func TestPastDeadlineShowsWhetherPodsAreDeleted(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*world, *v1alpha1.NodeMaintenance)
 		want   string
@@ -298,7 +298,7 @@ func TestPastDeadlineTellsWhetherPodsAreDeleted(t *testing.T) {
 }
 
 // What has to be in the API before the first pod is deleted, and what is told of.
-func TestADeadlineIsRecordedAndToldOf(t *testing.T) {
+func TestDeadlineIsRecordedAndReported(t *testing.T) {
 	w, m := deadline(t)
 	w.run("one", 150, 0)
 	w.pass()

@@ -56,7 +56,7 @@ func TestEndingIsRecordedForever(t *testing.T) {
 	}
 }
 
-func TestAnEndingThatNobodyHasRecordedIsUnknown(t *testing.T) {
+func TestUnrecordedEndingIsUnknown(t *testing.T) {
 	w := newWorld(t, "one")
 	m := w.maintenance("m", complete, nil, "one")
 	m.Finalizers = []string{v1alpha1.MaintenanceCompletionFinalizer}

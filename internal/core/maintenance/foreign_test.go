@@ -96,9 +96,9 @@ func TestANewDrainTakesBothConditionsInOneWrite(t *testing.T) {
 	}
 }
 
-// TestADrainOfSomebodyElseIsToldAndNotFought: it is there before ours, or comes in the middle,
+// TestForeignDrainIsReportedAndNotReverted: it is there before ours, or comes in the middle,
 // or is made up by who may write the status of a node. Ours goes on, theirs is not overwritten.
-func TestADrainOfSomebodyElseIsToldAndNotFought(t *testing.T) {
+func TestForeignDrainIsReportedAndNotReverted(t *testing.T) {
 	t.Run("it is there before", func(t *testing.T) { notFought(t, true) })
 	t.Run("it comes in the middle", func(t *testing.T) { notFought(t, false) })
 }
@@ -136,8 +136,8 @@ func notFought(t *testing.T, early bool) {
 	}
 }
 
-// TestADrainOfSomebodyElseIsOver: then ours is announced, with both conditions.
-func TestADrainOfSomebodyElseIsOver(t *testing.T) {
+// TestForeignDrainEnds: then ours is announced, with both conditions.
+func TestForeignDrainEnds(t *testing.T) {
 	w := newWorld(t, "one")
 	node := w.find("one")
 	announces(node, v1alpha1.NodeDrainInProgress, corev1.ConditionTrue, "Theirs")
@@ -203,8 +203,8 @@ func removed(t *testing.T, taint corev1.Taint) (*world, *v1alpha1.NodeMaintenanc
 	return w, m
 }
 
-// TestANodeThatStaysCordonedWaitsForNobody: there is nothing to give back but the ledger.
-func TestANodeThatStaysCordonedWaitsForNobody(t *testing.T) {
+// TestNodeThatStaysCordonedWaitsForNoMaintenance: there is nothing to give back but the ledger.
+func TestNodeThatStaysCordonedWaitsForNoMaintenance(t *testing.T) {
 	w := newWorld(t, "one")
 	node := w.find("one")
 	node.Spec.Unschedulable = true
@@ -242,8 +242,8 @@ func TestIdleToCompleteDoesNotFightEither(t *testing.T) {
 	}
 }
 
-// TestManyWhoDrainAreOneBlocker: it is bounded whatever they write.
-func TestManyWhoDrainAreOneBlocker(t *testing.T) {
+// TestManyForeignDrainsAreOneBlocker: it is bounded whatever they write.
+func TestManyForeignDrainsAreOneBlocker(t *testing.T) {
 	w := newWorld(t, "one")
 	node := w.find("one")
 	announces(node, v1alpha1.NodeDrainInProgress, corev1.ConditionTrue, strings.Repeat("r", 1<<16))

@@ -47,9 +47,9 @@ func TestARecordThatDoesNotBelong(t *testing.T) {
 	}
 }
 
-// TestANodeThatIsMadeAnew: a node that was installed anew and joins under its name is what
+// TestRecreatedNodeIsAnotherNode: a node that was installed anew and joins under its name is what
 // the maintenance waits for; it is not handed over again before it is drained.
-func TestANodeThatIsMadeAnew(t *testing.T) {
+func TestRecreatedNodeIsAnotherNode(t *testing.T) {
 	t.Parallel()
 	w, m := handsOver(t, v1alpha1.CompleteWhen{NewBoot: true, KubeletVersion: "v1.37.1"})
 	w.nodes, w.pods = nil, map[string][]*corev1.Pod{}
@@ -189,9 +189,9 @@ func TestPodsComeBackBeforeTheMark(t *testing.T) {
 	}
 }
 
-// TestSomebodyTakesTheMarkAway: the label comes back and the hand-over stays; with the
+// TestRemovedMarkIsRestored: the label comes back and the hand-over stays; with the
 // annotation it begins anew, which is the safe side.
-func TestSomebodyTakesTheMarkAway(t *testing.T) {
+func TestRemovedMarkIsRestored(t *testing.T) {
 	t.Parallel()
 	w, m := handsOver(t, v1alpha1.CompleteWhen{NewBoot: true})
 	record := m.Annotations[v1alpha1.HandedOverAnnotation]

@@ -11,7 +11,7 @@ import (
 )
 
 // A node of which no pod is about to leave is not said to be evacuating.
-func TestANodeWithoutAMovingPodSaysSo(t *testing.T) {
+func TestNodeWithoutAMovingPodIsReported(t *testing.T) {
 	waits := labelled(v1alpha1.DrainLabel, "wait-completed")
 	refused := func(w *world, pods []*corev1.Pod) {
 		w.refused = map[maintenance.Write]maintenance.Refusal{}

@@ -14,7 +14,7 @@ import (
 )
 
 // Whom a maintenance selects is no matter of how many others there are.
-func TestManyMaintenancesSelectWhatEachWouldAlone(t *testing.T) {
+func TestManyMaintenancesSelectAsEachAlone(t *testing.T) {
 	w := newWorld(t)
 	for n := range 40 {
 		name := fmt.Sprintf("node-%02d", n)

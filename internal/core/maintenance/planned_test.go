@@ -10,7 +10,7 @@ import (
 )
 
 // What a maintenance in Idle would do is said of its nodes, and nothing is done or blocked.
-func TestAPlannedMaintenanceSaysWhatItWouldDo(t *testing.T) {
+func TestPlannedMaintenanceShowsItsEffects(t *testing.T) {
 	w := newWorld(t, "one", "two")
 	m := w.maintenance("kernel", idle, nil, "one", "two")
 	would := v1alpha1.NodeMaintenanceNodeStatus{

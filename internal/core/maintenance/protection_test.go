@@ -82,9 +82,9 @@ func TestAutoscalersLeaveNodesUnderMaintenanceAlone(t *testing.T) {
 	}
 }
 
-// TestThePastIsWrittenWithWhatChangesIt: a manager that is killed after any write finds both or
+// TestHistoryIsWrittenWithItsChange: a manager that is killed after any write finds both or
 // neither.
-func TestThePastIsWrittenWithWhatChangesIt(t *testing.T) {
+func TestHistoryIsWrittenWithItsChange(t *testing.T) {
 	w, _ := bridged(t, "false")
 	w.maintenance("m", v1alpha1.StageCordon, nil, "one")
 	got := only(maintenance.Decide(w.snapshot()).Nodes).Cordon
@@ -181,7 +181,7 @@ func TestAPersonsActIsAnAnswer(t *testing.T) {
 	}
 }
 
-func TestSomebodyWhoAnswersIsToldOfIt(t *testing.T) {
+func TestRespondersLearnOfTheirAnswer(t *testing.T) {
 	w, node := bridged(t, "-")
 	w.maintenance("m", v1alpha1.StageCordon, nil, "one")
 	w.passes(2)
@@ -195,8 +195,8 @@ func TestSomebodyWhoAnswersIsToldOfIt(t *testing.T) {
 	}
 }
 
-// TestALedgerThatSomebodyHasWritten has nothing written but what an autoscaler's switch may be.
-func TestALedgerThatSomebodyHasWritten(t *testing.T) {
+// TestForgedLedgerIsIgnored has nothing written but what an autoscaler's switch may be.
+func TestForgedLedgerIsIgnored(t *testing.T) {
 	for name, protected := range map[string]string{
 		"another key":      `{"example.com/admin":{"was":"true"}}`,
 		"a long value":     fmt.Sprintf(`{"karpenter.sh/do-not-disrupt":{"was":%q}}`, strings.Repeat("x", 1<<16)),

@@ -136,7 +136,7 @@ var ways = map[string]struct {
 	},
 }
 
-func TestByWhatAPodIsAskedToLeave(t *testing.T) {
+func TestKindOfRequestOfAPod(t *testing.T) {
 	t.Parallel()
 	for name, test := range ways {
 		t.Run(name, func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestByWhatAPodIsAskedToLeave(t *testing.T) {
 	}
 }
 
-func TestWhatARequestComesToIsTold(t *testing.T) {
+func TestResultOfARequestIsReported(t *testing.T) {
 	t.Parallel()
 	active := func(responder, message string) *lifecyclev1alpha1.Eviction {
 		e := &lifecyclev1alpha1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "pod-1-pod-0001"}}
@@ -218,7 +218,7 @@ func boundedBlockers(t *testing.T, blockers []v1alpha1.Blocker) string {
 }
 
 // Who gets no answer is told once, and the next look is when the time is over.
-func TestAnUnansweredRequestIsTold(t *testing.T) {
+func TestUnansweredRequestIsReported(t *testing.T) {
 	t.Parallel()
 	w, pod := ledWorld(t)
 	w.ask(pod, 10*time.Second)

@@ -104,7 +104,7 @@ func TestWaitCompletedIsABlocker(t *testing.T) {
 	}
 }
 
-func TestTheOrderOfPodsMakesNoDifferenceToWhatBlocks(t *testing.T) {
+func TestBlockersDoNotDependOnTheOrderOfPods(t *testing.T) {
 	w := newWorld(t, "one")
 	m := w.maintenance("m", drain, nil, "one")
 	w.run("one", 3, 0, labelled(v1alpha1.DrainLabel, "wait-completed"), ofJob)
@@ -147,7 +147,7 @@ func TestOnlyPodsThatCameBackAreRecreated(t *testing.T) {
 	expect("a pod that came to the drained node", 6*time.Hour, v1alpha1.BlockerRecreated)
 }
 
-func TestALabelThatIsNotUnderstoodIsToldOnce(t *testing.T) {
+func TestInvalidLabelIsReportedOnce(t *testing.T) {
 	w := newWorld(t, "one")
 	w.maintenance("m", drain, nil, "one")
 	w.run("one", 1, 0, labelled(v1alpha1.DrainLabel, "later"))

@@ -176,7 +176,7 @@ func retainedLine(m *v1alpha1.NodeMaintenance) string {
 }
 
 // What there is to tell about a pod is told once, when it is first asked to leave.
-func TestWhyAPodDoesNotStayIsToldOnce(t *testing.T) {
+func TestRefusedStayIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "one")
 	m := w.maintenance("m", drain, []v1alpha1.DrainPlanEntry{entry("Default", 10)}, "one")
@@ -228,7 +228,7 @@ func TestAPodUnderTooManyBudgetsLeaves(t *testing.T) {
 
 // Somebody has pods under 16 budgets each, more than a node can have locks for. It is
 // their pods that leave, and not those of others; and who stays already goes on.
-func TestWhoHasTheMostBudgetsLeaves(t *testing.T) {
+func TestOwnerWithMostBudgetsLeaves(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "one")
 	inPlace(w.maintenance("m", drain, nil, "one"), 300)

@@ -37,9 +37,9 @@ func alwaysAnAPIServer(t *testing.T, steps, least int) {
 
 // If others break API servers and members of etcd, no agent takes down what was, by all it
 // knows, the last one; and where there is none for long, what agents keep away goes back.
-func TestNobodyIsWithoutAnAPIServerForLong(t *testing.T) { withoutAnAPIServer(t, 3000, 5) }
+func TestControlPlaneNodesLeaveOneAfterTheOther(t *testing.T) { withoutAnAPIServer(t, 3000, 5) }
 
-func TestLongNobodyIsWithoutAnAPIServerForLong(t *testing.T) {
+func TestLongControlPlaneNodesLeaveOneAfterTheOther(t *testing.T) {
 	tier.Long(t)
 	withoutAnAPIServer(t, 12_000, 20)
 }

@@ -227,7 +227,7 @@ func TestAPodTerminatesAndIsHeld(t *testing.T) {
 }
 
 // The Evacuation is written when there is something new, and every three minutes.
-func TestProgressIsTold(t *testing.T) {
+func TestProgressIsReported(t *testing.T) {
 	s := held(t, v1alpha1.StaticPodHolding, time.Second)
 	d := nodeagent.Decide(*s)
 	want := s.Evacuations[0].Status.DeepCopy()

@@ -210,7 +210,7 @@ func TestTheStatusOfTheAgent(t *testing.T) {
 	}
 }
 
-func TestALongListLeavesOutWhatRuns(t *testing.T) {
+func TestLongListLeavesOutRunningPods(t *testing.T) {
 	s := held(t, v1alpha1.StaticPodHeld, time.Hour)
 	for i := range 400 {
 		name := fmt.Sprintf("a%03d", i)

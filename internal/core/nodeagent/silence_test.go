@@ -26,7 +26,7 @@ func silent(t *testing.T) *nodeagent.Snapshot {
 
 var allBack = strings.Join([]string{back2("etcd"), back2("kube-apiserver"), back2("kube-controller-manager"), back2("kube-scheduler")}, ", ")
 
-func TestTheControlPlaneComesBackWhenNobodyAnswers(t *testing.T) {
+func TestControlPlaneReturnsWithoutAnAPIServer(t *testing.T) {
 	ofBoot := func(boot string, since int64) *nodeagent.Silence {
 		return &nodeagent.Silence{BootID: boot, SinceSeconds: since}
 	}
@@ -127,7 +127,7 @@ func TestSilenceIsWrittenDownWhileSomethingIsAway(t *testing.T) {
 }
 
 // Its mirror pod may be there before anybody knows that the API answers: it is told of then.
-func TestWhatIsUntoldStaysWrittenDown(t *testing.T) {
+func TestUnreportedResultsStayRecorded(t *testing.T) {
 	s := silent(t)
 	s.Journal = *nodeagent.Decide(*s).Journal
 	for i, component := range programs {
@@ -145,7 +145,7 @@ func TestWhatIsUntoldStaysWrittenDown(t *testing.T) {
 }
 
 // Somebody has written the file anew meanwhile: that one runs.
-func TestWhatSomebodyHasWrittenIsLeftAloneInSilence(t *testing.T) {
+func TestForeignObjectsAreLeftAlone(t *testing.T) {
 	s := silent(t)
 	s.Folder.Files = append(s.Folder.Files, file(t, "etcd.yaml", partText("etcd"), "theirs"))
 	if d := nodeagent.Decide(*s); strings.Contains(strings.Join(moves(d), ", "), "etcd") {
@@ -168,7 +168,7 @@ func TestAPartThatCannotBeReadComesBackToo(t *testing.T) {
 }
 
 // What cannot be told now, or is not so any more, is told later, or not at all.
-func TestWhatIsToldOfWhatComesBackUnasked(t *testing.T) {
+func TestUnrequestedReturnsAreReported(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*testing.T, *nodeagent.Snapshot)
 		event  string

@@ -77,7 +77,7 @@ func TestMessage(t *testing.T) {
 }
 
 // The end of a lock is the same for all of its pods.
-func TestALockIsToldWithItsEnd(t *testing.T) {
+func TestLockIsReportedWithItsEnd(t *testing.T) {
 	messages{
 		"one lock and two pods": func() Snapshot {
 			a, b := pod("a"), pod("b")

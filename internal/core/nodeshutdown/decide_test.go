@@ -194,7 +194,7 @@ func told(t *testing.T, name string, d Decision) string {
 	return line
 }
 
-func TestWhatComesOfAShutdown(t *testing.T) {
+func TestResultsOfAShutdown(t *testing.T) {
 	t.Parallel()
 	for name, test := range beginnings {
 		difference.None(t, name, test.want, told(t, name, Decide(test.snapshot)))

@@ -18,7 +18,7 @@ func run(t *testing.T, stories map[string]filter) {
 	}
 }
 
-func TestANodeIsNotForEveryPod(t *testing.T) {
+func TestNodeFitsOnlySomePods(t *testing.T) {
 	t.Parallel()
 	run(t, map[string]filter{
 		"no nodes":     {},
@@ -132,7 +132,7 @@ func TestReasonsAreSummed(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotKnownIsNoYes(t *testing.T) {
+func TestUnknownIsNotConsent(t *testing.T) {
 	t.Parallel()
 	world := placement.World{Nodes: nodes(newNode("a", ""))}
 	forbidden := world

@@ -81,7 +81,7 @@ func TestASpreadFollowsThePods(t *testing.T) {
 	wantPlace(t, e, web("7"), "a")
 }
 
-func TestWhatFitsNowhereIsTriedAgainWhenOthersCome(t *testing.T) {
+func TestPodsWithoutRoomAreRetriedWithLaterNodes(t *testing.T) {
 	t.Parallel()
 	db := newPod("db", "", "app=db", "nodeSelector: {zone: b}")
 	near := newPod("near", "", "app=near", affine("podAffinity", "app=db", "zone"))

@@ -10,7 +10,7 @@ import (
 
 // A plan says who else is at the nodes, and which pods ask to be left alone: an administrator
 // has to know that before.
-func TestAPlanTellsOfAutoscalers(t *testing.T) {
+func TestPlanShowsAutoscalers(t *testing.T) {
 	w := newWorld("one", "two")
 	w.free = roomy()
 	w.replicas("web", "one", "two")

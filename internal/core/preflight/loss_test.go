@@ -23,7 +23,7 @@ func jobOf(name string, backoffLimit int32) *batchv1.Job {
 	return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}, Spec: batchv1.JobSpec{BackoffLimit: &backoffLimit}}
 }
 
-func TestWhatADrainTakesForGood(t *testing.T) {
+func TestPlanShowsLostPods(t *testing.T) {
 	pod := func(name, owner string, changes ...func(*corev1.Pod)) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
 		if owner != "" {

@@ -238,7 +238,7 @@ var fatesByDrain = map[string]fate{
 	},
 }
 
-func TestWhatBecomesOfPods(t *testing.T) {
+func TestResultsOfPods(t *testing.T) {
 	for _, fates := range []map[string]fate{fatesByBudget, fatesByOwner, fatesByDrain, fatesBySurge, fatesInDetail} {
 		for name, tc := range fates {
 			t.Run(name, func(t *testing.T) {

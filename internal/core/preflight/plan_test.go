@@ -10,7 +10,7 @@ import (
 )
 
 // What a maintenance in Idle says of its node.
-func TestWhatIsPlanned(t *testing.T) {
+func TestPlannedMaintenances(t *testing.T) {
 	for name, tc := range map[string]struct {
 		world             func(*world)
 		pending, retained int32

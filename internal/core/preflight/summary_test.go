@@ -102,7 +102,7 @@ func TestASpecThatIsNotUnderstoodDoesNothing(t *testing.T) {
 	assertTold(t, w.forecast(), "Unknown")
 }
 
-func TestWhatWasNotReadIsSaid(t *testing.T) {
+func TestUnreadObjectsAreListed(t *testing.T) {
 	w := newWorld("one", "two")
 	w.replicas("web", "one")
 	delete(w.World.Pods, "one")

@@ -59,7 +59,7 @@ var fatesBySurge = map[string]fate{
 }
 
 // The budget of a pod whose replacement fits nowhere is not what holds it up.
-func TestABudgetIsNotBlamedForWhatFitsNowhere(t *testing.T) {
+func TestBudgetIsNotBlamedForPodsWithoutRoom(t *testing.T) {
 	w := newWorld("one", "two", "three")
 	w.free = map[string]int{}
 	w.replicas("web", "one", "two")

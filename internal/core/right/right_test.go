@@ -49,7 +49,7 @@ func TestEachRightIsAskedForOnceUntilAnAnswerIsMissing(t *testing.T) {
 	}
 }
 
-func TestManyRightsAreTold(t *testing.T) {
+func TestManyMissingRightsAreListed(t *testing.T) {
 	t.Parallel()
 	rights := Rights{Core: Of("", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"a", "b", "c", "d", "e", "f"}})}
 	if got, want := rights.Message(Core), "a pods, b pods, c pods, d pods, e pods, …"; got != want {

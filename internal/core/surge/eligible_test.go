@@ -18,7 +18,7 @@ import (
 
 const registers = v1alpha1.EvacuatorAnnotationPrefix + v1alpha1.DeploymentEvacuatorClass
 
-func TestWhatADeploymentSaysAgainstSurging(t *testing.T) {
+func TestDeploymentsThatDoNotSurge(t *testing.T) {
 	t.Parallel()
 	maxSurge := func(most intstr.IntOrString) func(*appsv1.Deployment) {
 		return func(d *appsv1.Deployment) { d.Spec.Strategy.RollingUpdate.MaxSurge = &most }

@@ -87,7 +87,7 @@ func TestAServiceThatLeadsNowhereEndsNoDrain(t *testing.T) {
 
 // Whoever gives each pod a label of its own does not have a decision compare each with
 // each: behind the first few, nobody waits for a Service.
-func TestFewSetsOfLabelsAreToldApart(t *testing.T) {
+func TestFewSetsOfLabelsAreDistinguished(t *testing.T) {
 	t.Parallel()
 	for of, want := range map[string]string{"7": "report", "8": "complete (completed)"} {
 		s := web(9)

@@ -261,9 +261,9 @@ func nothingIsLeft(t *testing.T, seeds uint64) {
 	}
 }
 
-func TestNobodyEverMissesAPodThatIsDrained(t *testing.T) { nobodyMissesAPod(t, seeds) }
+func TestDrainOfAServiceLosesNoRequest(t *testing.T) { nobodyMissesAPod(t, seeds) }
 
-func TestLongNobodyEverMissesAPodThatIsDrained(t *testing.T) {
+func TestLongDrainOfAServiceLosesNoRequest(t *testing.T) {
 	tier.Long(t)
 	nobodyMissesAPod(t, manySeeds)
 }

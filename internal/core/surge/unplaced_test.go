@@ -34,7 +34,7 @@ func toldUnplaced(s *scene) {
 
 // A replacement that fits nowhere is told at once, with the words of the scheduler, and so is
 // that it fits after all. Nothing else changes: the pod waits for it.
-func TestAReplacementThatFitsNowhereIsTold(t *testing.T) {
+func TestReplacementWithoutRoomIsReported(t *testing.T) {
 	t.Parallel()
 	waits := func() *scene { return web(1).evacuated(0).detached(0, time.Second).newcomer(false) }
 	for name, test := range map[string]struct {

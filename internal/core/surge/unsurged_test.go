@@ -11,7 +11,7 @@ import (
 )
 
 // Who wants a pod replaced and nothing else learns from a condition that it is not.
-func TestAPodThatIsNotReplacedSaysSo(t *testing.T) {
+func TestPodThatIsNotReplacedIsReported(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		s         *scene

@@ -12,7 +12,7 @@ import (
 )
 
 // A maintenance waits for an autoscaler if that removes all nodes that it still holds.
-func TestWhoWaitsForAnAutoscaler(t *testing.T) {
+func TestAutoscalersThatAreWaitedFor(t *testing.T) {
 	node := func(name, holders string, removed bool) *corev1.Node {
 		n := &corev1.Node{ObjectMeta: annotated(v1alpha1.CordonAnnotation, `{"wasUnschedulable":false,"holders":[`+holders+`]}`)}
 		n.Name = name

@@ -140,7 +140,7 @@ func TestADetachedPodGoesBack(t *testing.T) {
 	}
 }
 
-func TestAPodThatMadeRoomCostsWhatItDid(t *testing.T) {
+func TestPodThatMadeRoomCostsTheSame(t *testing.T) {
 	const mark = `{"deployment":{"name":"web","uid":"d"},"for":"p"`
 	for name, tt := range map[string]struct{ mark, cost, want string }{
 		"something":                   {mark + `,"cost":"7"}`, "-2", "7"},
@@ -309,7 +309,7 @@ func BenchmarkThousandsOfFinalizers(b *testing.B) {
 }
 
 // Whoever may ask for an evacuation may do so by as many finalizers as fit into an object.
-func TestThousandsOfFinalizersAreToldOfInFiveLines(t *testing.T) {
+func TestThousandsOfFinalizersTakeFiveLines(t *testing.T) {
 	f, _ := trace.Of(heldByMany(), trace.Facts{})
 	golden.Message(t, f.Notes...)
 	prefix := "remove finalizer " + v1alpha1.InstigatorFinalizerPrefix
@@ -321,7 +321,7 @@ func TestThousandsOfFinalizersAreToldOfInFiveLines(t *testing.T) {
 }
 
 // Nothing of what an agent says becomes a command of whoever copies the note.
-func TestAnAgentThatKeepsPodsAwayIsToldOf(t *testing.T) {
+func TestAgentThatKeepsPodsAwayIsReported(t *testing.T) {
 	for name, tt := range map[string]struct {
 		dir   string
 		state v1alpha1.StaticPodState

@@ -107,7 +107,7 @@ func TestTheStaticPodsOfANode(t *testing.T) {
 }
 
 // Whoever has power over a node writes its NodeAgent, and administrators read it in a terminal.
-func TestWhatAnAgentSaysIsNoCommandOfATerminal(t *testing.T) {
+func TestTextOfAgentsHasNoTerminalCommands(t *testing.T) {
 	t.Parallel()
 	evil := in("\x1b[2JHeld", "x\nnode-8   yes")
 	evil.Message, evil.MaintenanceName = strings.Repeat("\x1b]0;owned\x07", 1000), "\u202ekcab"

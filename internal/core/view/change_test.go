@@ -12,7 +12,7 @@ import (
 	"ebbtide.dev/ebbtide/test/golden"
 )
 
-func TestWhatHasChanged(t *testing.T) {
+func TestChangesSinceTheLastPicture(t *testing.T) {
 	t.Parallel()
 	first := kernel(node("node-1", 3), waiting("node-2", 2, "node-1"), node("node-3", 0))
 	drained := with(kernel(node("node-1", 0), node("node-2", 0), node("node-3", 0)), "Drained", "Drained")
@@ -73,7 +73,7 @@ func TestACauseIsToldOnce(t *testing.T) {
 }
 
 // However many causes there are, few are told at once.
-func TestFewCausesAreToldAtOnce(t *testing.T) {
+func TestFewCausesAreReportedImmediately(t *testing.T) {
 	t.Parallel()
 	var before, after []v1alpha1.NodeMaintenanceNodeStatus
 	for i := range 1000 {
@@ -88,7 +88,7 @@ func TestFewCausesAreToldAtOnce(t *testing.T) {
 	}
 }
 
-func TestFewChangesAreToldAtOnce(t *testing.T) {
+func TestFewChangesAreReportedImmediately(t *testing.T) {
 	t.Parallel()
 	var before, after []v1alpha1.NodeMaintenanceNodeStatus
 	for i := range 1000 {
@@ -102,7 +102,7 @@ func TestFewChangesAreToldAtOnce(t *testing.T) {
 	}
 }
 
-func TestWhatSomebodyWhoWatchesRemembers(t *testing.T) {
+func TestWatchersKeepTheirState(t *testing.T) {
 	t.Parallel()
 	var memory view.Memory
 	see := func(after time.Duration, objects ...*v1alpha1.NodeMaintenance) string {

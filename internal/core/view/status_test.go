@@ -147,7 +147,7 @@ func TestHowFarAMaintenanceIs(t *testing.T) {
 	}
 }
 
-func TestWhoBlocksMostComesFirst(t *testing.T) {
+func TestLargestBlockerComesFirst(t *testing.T) {
 	t.Parallel()
 	cordon := v1alpha1.Blocker{Type: v1alpha1.BlockerCordonRefused, Object: v1alpha1.BlockerObject{Kind: "Node", Name: "node-2"}}
 	got := status(kernel(
@@ -219,7 +219,7 @@ func lockedBy(name, maintenance, node string) *policyv1.PodDisruptionBudget {
 	}}}
 }
 
-func TestThoseWhoWaitForEachOtherAreNamed(t *testing.T) {
+func TestMutualWaitersAreNamed(t *testing.T) {
 	t.Parallel()
 	locked := func(name string) v1alpha1.Blocker { return held1(v1alpha1.BlockerPDBLocked, name, 1) }
 	for name, test := range map[string]struct {
@@ -303,7 +303,7 @@ func returns(edges map[string][]string, from string) bool {
 	return false
 }
 
-func TestLocksAndWhoHasThem(t *testing.T) {
+func TestLocksAndTheirOwners(t *testing.T) {
 	t.Parallel()
 	record := &v1alpha1.DrainRecord{
 		ObjectMeta: metav1.ObjectMeta{Name: "node-1"}, Spec: v1alpha1.DrainRecordSpec{MaintenanceRef: v1alpha1.MaintenanceReference{Name: "kernel"}},

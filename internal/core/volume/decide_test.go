@@ -253,7 +253,7 @@ func TestMessageNamesFive(t *testing.T) {
 	decideGolden(t, w, false)
 }
 
-func TestDetachErrorsAreTold(t *testing.T) {
+func TestDetachErrorsAreReported(t *testing.T) {
 	failed := func(handle, why string) *storagev1.VolumeAttachment {
 		a := attachment(handle)
 		a.Status.DetachError = &storagev1.VolumeError{Message: why}

@@ -59,7 +59,7 @@ func attachment(node string) *storagev1.VolumeAttachment {
 	}
 }
 
-func TestTheArrivalOfMachinesSaysEachPhaseOnce(t *testing.T) {
+func TestArrivalOfMachinesReportsEachPhaseOnce(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	a := newArrival(1, printer(&out))
@@ -145,7 +145,7 @@ worker-1 was gone after 5.5s: 2 pods evicted; pods that stayed: metrics.
 web never had fewer than 1 of 2 pods ready; its budget requires 1.
 `
 
-func TestTheEndOfAMachineIsToldStepByStep(t *testing.T) {
+func TestDeletionOfAMachineIsReportedStepByStep(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	d := newDeparture("worker-1", printer(&out))

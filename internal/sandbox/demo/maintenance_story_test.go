@@ -137,7 +137,7 @@ node-1 was drained in 3.3s: 3 pods evicted (1 waited for a budget, 1 replaced be
 web never had fewer than 1 of 2 pods ready; its budget requires 1.
 `
 
-func TestAStorySaysEachThingOnceAndWhenItWasSeen(t *testing.T) {
+func TestStoryPrintsEachEventOnceWithItsTime(t *testing.T) {
 	var out strings.Builder
 	s := newDrain("node-1", plan, printer(&out))
 	for _, m := range aDrain {

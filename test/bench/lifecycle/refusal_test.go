@@ -14,7 +14,7 @@ import (
 )
 
 // The validation sees what is wrong: a controller that erred would be noticed above.
-func TestWhatIsWrongIsRefused(t *testing.T) {
+func TestInvalidInputIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		errs func(*lifecyclev1alpha1.EvictionStatus)

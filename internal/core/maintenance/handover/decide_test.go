@@ -72,7 +72,7 @@ func (s *site) later(by time.Duration) handover.Verdict {
 	return s.decide().Verdict
 }
 
-func TestNodeIsBackWhenItShowsWhatIsWanted(t *testing.T) {
+func TestNodeIsBackWhenItMatchesItsTarget(t *testing.T) {
 	t.Parallel()
 	const boot, version, returned = "WaitingForBoot", "WaitingForVersion", "Returned"
 	for name, test := range map[string]struct {
@@ -137,7 +137,7 @@ func TestNodeIsBackWhenItWasReadyWithoutABreak(t *testing.T) {
 	}
 }
 
-func TestBootThatNobodyKnewIsNoNewBoot(t *testing.T) {
+func TestUnknownBootIsNoNewBoot(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "", v1alpha1.CompleteWhen{NewBoot: true})
 	s.report("boot-1", "v1.36.4", s.ready)

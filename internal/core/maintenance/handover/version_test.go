@@ -41,8 +41,8 @@ func assertHolds(t *testing.T, parsed versionRange, wanted, versions string, wan
 	}
 }
 
-// TestWhatIsNoRange: what cannot be read is named, and a version is none.
-func TestWhatIsNoRange(t *testing.T) {
+// TestInvalidRangesAreRefused: what cannot be read is named, and a version is none.
+func TestInvalidRangesAreRefused(t *testing.T) {
 	t.Parallel()
 	for wanted, want := range map[string]string{
 		">=1.37":       "No Major.Minor.Patch elements found",

@@ -9,7 +9,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance/status"
 )
 
-func TestEndingSaysHowTheMaintenanceEnded(t *testing.T) {
+func TestEndingRecordsHowTheMaintenanceEnded(t *testing.T) {
 	t.Parallel()
 	drained := func(s metav1.ConditionStatus) []metav1.Condition {
 		return []metav1.Condition{{Type: v1alpha1.ConditionDrained, Status: s}}

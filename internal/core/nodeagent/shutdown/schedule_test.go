@@ -59,7 +59,7 @@ func FuzzTheFileOfAScheduledShutdown(f *testing.F) {
 	})
 }
 
-func TestAnEntryThatNobodyHasWritten(t *testing.T) {
+func TestMissingEntryOfThePlan(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":                 "<nil>",
