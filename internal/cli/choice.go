@@ -39,9 +39,10 @@ type choice struct {
 }
 
 // addFlags adds --selector and, for a verb that writes, --yes.
-func (c *choice) addFlags(cmd *cobra.Command, writes bool) {
+func (c *choice) addFlags(cmd *cobra.Command, writes bool, to *connection) {
 	c.writes = writes
 	cmd.Flags().StringVarP(&c.Selector, "selector", "l", "", "label selector to choose nodes by, instead of names (e.g. pool=a,zone!=b)")
+	_ = cmd.RegisterFlagCompletionFunc("selector", to.suggestLabels)
 	if writes {
 		cmd.Flags().BoolVar(&c.Yes, "yes", false, "allow a selector that matches all nodes")
 	}

@@ -60,7 +60,7 @@ type maintainOptions struct {
 
 func (o *maintainOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	o.choice.addFlags(cmd, true)
+	o.choice.addFlags(cmd, true, &o.connection)
 	flags.StringVar(&o.Name, "name", "", "name of the NodeMaintenance (default derived from the verb and the node)")
 	flags.StringVar(&o.Reason, "reason", "", "reason shown to everyone who waits")
 	o.output.addFlag(cmd, formatJSON, formatYAML, formatName)

@@ -55,7 +55,7 @@ Requires the verb list on nodes. The preview names what it cannot read. Use
   kubectl ebbtide plan -l pool=a --in-place 5m -o wide`,
 		RunE: runs(o),
 	}
-	o.choice.addFlags(cmd, false)
+	o.choice.addFlags(cmd, false, &o.connection)
 	o.drainSpec.addFlags(cmd)
 	o.output.addFlag(cmd, formatJSON, formatYAML, formatWide, formatName)
 	o.connection.addFlags(cmd)

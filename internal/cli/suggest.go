@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -44,12 +45,7 @@ func (c *connection) suggest(of ...suggestion) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, written string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), suggestWithin)
 		defer cancel()
-		config, _, namespace, err := c.config(io.Discard)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		// This client needs no discovery.
-		reached, err := metadata.NewForConfig(config)
+		reached, namespace, err := c.metadata()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -62,6 +58,65 @@ func (c *connection) suggest(of ...suggestion) cobra.CompletionFunc {
 		})
 		return words, cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// metadata returns a client that reads nothing but metadata.
+func (c *connection) metadata() (reached metadata.Interface, namespace string, err error) {
+	config, _, namespace, err := c.config(io.Discard)
+	if err != nil {
+		return nil, "", err
+	}
+	reached, err = metadata.NewForConfig(config)
+	return reached, namespace, err
+}
+
+// suggestLabels completes --selector by the labels of the first nodes.
+func (c *connection) suggestLabels(cmd *cobra.Command, _ []string, written string) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), suggestWithin)
+	defer cancel()
+	reached, _, err := c.metadata()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	list, err := reached.Resource(suggestNodes.resource).List(ctx, metav1.ListOptions{Limit: pageSize})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	words, open := labelWords(written, list.Items)
+	if open {
+		return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+	return words, cobra.ShellCompDirectiveNoFileComp
+}
+
+// maxLabels bounds the suggested labels, as each node has a host name.
+const maxLabels = 100
+
+// lastRequirement matches the text before the last requirement of a selector, its key, operator
+// and value.
+var lastRequirement = regexp.MustCompile(`^(.*,)?([^,=!]*)(?:(==|=|!=)([^,=!]*))?$`)
+
+// labelWords completes the last requirement of a selector by a value, or by a key; it is then
+// open, as a value follows.
+func labelWords(written string, nodes []metav1.PartialObjectMetadata) (words []string, open bool) {
+	parts := lastRequirement.FindStringSubmatch(written)
+	if inSet := strings.LastIndex(written, "(") > strings.LastIndex(written, ")"); parts == nil || inSet {
+		return nil, false
+	}
+	before, key, operator, value := parts[1], parts[2], parts[3], parts[4]
+	for i := range nodes {
+		for name, has := range nodes[i].Labels {
+			switch {
+			case operator == "" && strings.HasPrefix(name, key):
+				words = append(words, before+name+"=")
+			case operator != "" && name == key && strings.HasPrefix(has, value):
+				words = append(words, before+key+operator+has)
+			}
+		}
+	}
+	slices.Sort(words)
+	words = slices.Compact(words)
+	return words[:min(len(words), maxLabels)], operator == ""
 }
 
 // words returns the first names.
