@@ -20,7 +20,7 @@ import (
 const fakeGo = `#!/bin/sh
 case "$1 $*" in
   *" -m -f "*) echo "$FAKE_GO/kwok" ;;
-  list*) ;;
+  list*) for pkg in $MISSING; do echo "$pkg"; done ;;
   build*)
     for pkg in $MISSING; do echo "$pkg" >&2; done
     while [ "$1" != -o ]; do shift; done
@@ -184,7 +184,7 @@ func TestBuildersOfOneFolderShareTheWork(t *testing.T) {
 }
 
 // took returns the duration of a build on this machine.
-var took = regexp.MustCompile(`(done in )\d+s`)
+var took = regexp.MustCompile(`(linking, |done in )\d+s`)
 
 func TestBuildReportsItsProgress(t *testing.T) {
 	useFakeGo(t)
@@ -197,14 +197,23 @@ func TestBuildReportsItsProgress(t *testing.T) {
 		}
 		return took.ReplaceAllString(progress.String(), "${1}0s")
 	}
+	t.Setenv("MISSING", "k8s.io/klog k8s.io/api/core/v1")
 	want := `building etcd, kwok and Kubernetes 1.37.1 from source; about 8 min on two cores the first time, less on more, seconds from the build cache
-1/3 etcd: compiling
-2/3 kwok: compiling
-3/3 kube-apiserver, kube-controller-manager, kube-scheduler: compiling
+1/3 etcd: 2 packages to compile
+2/3 kwok: 2 packages to compile
+3/3 kube-apiserver, kube-controller-manager, kube-scheduler: 2 packages to compile
 done in 0s: ` + filepath.Join(spec.Dir, DefaultVersion) + "\n"
 	// Two targets are built at a time, and report in any order.
 	if diff := cmp.Diff(want, sortTargets(build())); diff != "" {
 		t.Errorf("progress (-want +got):\n%s", diff)
+	}
+
+	t.Setenv("MISSING", "")
+	if err := os.RemoveAll(filepath.Join(spec.Dir, DefaultVersion)); err != nil {
+		t.Fatal(err)
+	}
+	if progress, want := build(), "1/3 etcd: everything is compiled, linking, 0s\n"; !strings.Contains(progress, want) {
+		t.Errorf("progress with everything in the build cache is\n%swant\n%s", progress, want)
 	}
 }
 

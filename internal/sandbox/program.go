@@ -70,10 +70,11 @@ type Compilation struct {
 	Into string
 }
 
-// Compile builds programs, and prints the progress of a long build.
+// Compile builds programs, and prints the number of packages to compile and the progress. It prints
+// nothing if they are up to date.
 //
 // Errors: a module cannot be downloaded, or something does not compile.
-func Compile(ctx context.Context, c Compilation, out io.Writer) error {
+func Compile(ctx context.Context, c Compilation, progress io.Writer) error {
 	dir, err := ProgramDir()
 	if err != nil {
 		return err
@@ -81,14 +82,20 @@ func Compile(ctx context.Context, c Compilation, out io.Writer) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	b := &builder{progress: out}
+	b := &builder{progress: progress}
 	unlock, err := waitLock(ctx, filepath.Join(dir, ".lock"), func() { b.say("%s: waiting for another build", c.Label) })
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	p := &progress{}
-	defer b.reportProgress(c.Label, p)()
+	p := newProgress(c.Packages)
+	defer b.reportProgress(c.Label+":", p)()
+	if err := p.find(ctx, c.Dir, "-tags="+c.Tags); err != nil {
+		return fmt.Errorf("build %s: %w", c.Label, err)
+	}
+	if len(p.missing) > 0 {
+		b.say("%s: %s", c.Label, p)
+	}
 	args := append([]string{"build", "-v", "-buildvcs=false", "-ldflags=-w", "-tags=" + c.Tags, "-o", c.Into}, c.Packages...)
 	if _, err := runGo(ctx, c.Dir, p.expects, args...); err != nil {
 		return fmt.Errorf("build %s: %w", c.Label, err)

@@ -48,10 +48,21 @@ func TestAProgramIsLinkedOnce(t *testing.T) {
 	}
 }
 
-func TestFailedCompilationNamesItsLabelAndTheError(t *testing.T) {
-	useFakeGo(t)
-	t.Setenv("FAIL", "example.com/tool")
+// A compilation reports what it compiles, and nothing if everything is up to date.
+func TestACompilationReportsWhatIsCompiled(t *testing.T) {
+	built := useFakeGo(t)
 	c := Compilation{Label: "1/2 tool", Dir: t.TempDir(), Packages: []string{"example.com/tool"}, Into: filepath.Join(t.TempDir(), "tool")}
+	for missing, want := range map[string]string{"": "", "example.com/a example.com/b": "1/2 tool: 2 packages to compile\n"} {
+		t.Setenv("MISSING", missing)
+		var said bytes.Buffer
+		if err := Compile(t.Context(), c, &said); err != nil || said.String() != want {
+			t.Errorf("with %q missing it says %q, want %q; error %v", missing, said.String(), want, err)
+		}
+		if packages := built(); len(packages) != 1 {
+			t.Errorf("built %v", packages)
+		}
+	}
+	t.Setenv("FAIL", "example.com/tool")
 	if err := Compile(t.Context(), c, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "1/2 tool") || !strings.Contains(err.Error(), "does not compile") {
 		t.Errorf("a failed compilation says %v", err)
 	}

@@ -71,10 +71,13 @@ func (b *builder) compile(ctx context.Context, t target, into, label string) err
 	if len(t.commands) == 1 {
 		args[len(args)-1] = filepath.Join(into, t.commands[0].name)
 	}
-	p := &progress{}
-	defer b.reportProgress(label, p)()
-	b.say("%s: compiling", label)
-	if _, err := runGo(ctx, dir, p.expects, append(args, t.packages()...)...); err != nil {
+	p := newProgress(t.packages())
+	defer b.reportProgress(label+":", p)()
+	if err := p.find(ctx, dir, "-mod=readonly"); err != nil {
+		return err
+	}
+	b.say("%s: %s", label, p)
+	if _, err := runGo(ctx, dir, p.expects, append(args, p.mains...)...); err != nil {
 		return err
 	}
 	if t.wrapper.name == "kwok" {
