@@ -14,7 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -133,8 +135,9 @@ func (c *Cluster) leavesOut(object *unstructured.Unstructured) bool {
 	return !c.spec.EvictionRequests && object.GetName() == "ebbtide-responders"
 }
 
+// createOnce creates an object unless it exists, again if a busy machine cut the connection.
 func (c *Cluster) createOnce(ctx context.Context, object client.Object) error {
-	err := c.Client.Create(ctx, object)
+	err := retry.OnError(retry.DefaultBackoff, utilnet.IsProbableEOF, func() error { return c.Client.Create(ctx, object) })
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create %T %s: %w", object, object.GetName(), err)
 	}
