@@ -201,18 +201,10 @@ func (r *Registry) handlers(s *session, key types.NamespacedName, like client.Ob
 	return all
 }
 
-func handler(all []func(old, now client.Object)) toolscache.ResourceEventHandlerFuncs {
-	changed := func(old, now any) {
-		if missed, ok := old.(toolscache.DeletedFinalStateUnknown); ok {
-			old = missed.Obj
-		}
-		before, _ := old.(client.Object)
-		after, _ := now.(client.Object)
+func handler(all []func(old, now client.Object)) toolscache.ResourceEventHandler {
+	return kube.OnInform(func(old, now client.Object) {
 		for _, handle := range all {
-			handle(before, after)
+			handle(old, now)
 		}
-	}
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(now any) { changed(nil, now) }, UpdateFunc: changed, DeleteFunc: func(old any) { changed(old, nil) },
-	}
+	})
 }

@@ -22,6 +22,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/lifecycle"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/internal/workload"
 )
@@ -136,10 +137,8 @@ func nodeMatters(old, now *corev1.Node) bool {
 }
 
 func ready(node *corev1.Node) corev1.ConditionStatus {
-	for i := range node.Status.Conditions {
-		if node.Status.Conditions[i].Type == corev1.NodeReady {
-			return node.Status.Conditions[i].Status
-		}
+	if condition := podclass.NodeCondition(node, corev1.NodeReady); condition != nil {
+		return condition.Status
 	}
 	return corev1.ConditionUnknown
 }
