@@ -21,6 +21,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&Machine{}, &MachineList{},
 		&DrainRecord{}, &DrainRecordList{},
 		&NodeAgent{}, &NodeAgentList{},
+		&NodeRollout{}, &NodeRolloutList{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil

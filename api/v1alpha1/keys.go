@@ -174,6 +174,16 @@ const (
 	// moved it to stage Cordon or Drain.
 	StartedByAnnotation = "ebbtide.dev/started-by"
 
+	// RolloutLabel on a NodeMaintenance is the name of the NodeRollout that created it. Only the
+	// manager sets it.
+	RolloutLabel = "ebbtide.dev/rollout"
+	// RolloutAttemptAnnotation beside it is JSON with the attempt: uid of the NodeRollout, nodeUID,
+	// target (a hash), attempt and try.
+	RolloutAttemptAnnotation = "ebbtide.dev/rollout-attempt"
+	// RolloutFinalizer keeps a NodeRollout until it has let go of its NodeMaintenances, and these
+	// as its records.
+	RolloutFinalizer = "ebbtide.dev/rollout"
+
 	// CreatedByLabel with the value CreatedByNodeAgent marks a NodeMaintenance for a node that
 	// shuts down. It is deleted afterwards (KEP-4212).
 	CreatedByLabel = "ebbtide.dev/created-by"

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -14,6 +15,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// fewFields are documented wherever they are.
+const fewFields = 3
+
 type schema = apiextensionsv1.JSONSchemaProps
 
 // kind holds the documented parts of one CRD.
@@ -25,6 +29,8 @@ type kind struct {
 	fields     []field
 	// selector is the schema of its LabelSelectors; nil if it has none.
 	selector *schema
+	// known has the first path of each structure, by its fields; shared by all kinds.
+	known map[string]string
 }
 
 // field is one field of a kind, or of what it has in it.
@@ -32,6 +38,8 @@ type field struct {
 	path     string
 	schema   schema
 	required bool
+	// like is the path with the same fields; empty if they follow.
+	like string
 }
 
 // readKinds reads the CRDs of a folder in the order of their file names.
@@ -41,8 +49,9 @@ func readKinds(folder string) ([]kind, error) {
 		return nil, err
 	}
 	var kinds []kind
+	known := map[string]string{}
 	for _, file := range files {
-		k, err := readKind(file)
+		k, err := readKind(file, known)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
@@ -51,7 +60,7 @@ func readKinds(folder string) ([]kind, error) {
 	return kinds, nil
 }
 
-func readKind(file string) (kind, error) {
+func readKind(file string, known map[string]string) (kind, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return kind{}, fmt.Errorf("read: %w", err)
@@ -65,7 +74,7 @@ func readKind(file string) (kind, error) {
 	}
 	k := kind{
 		names: crd.Spec.Names, resource: crd.Name, namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
-		root: *crd.Spec.Versions[0].Schema.OpenAPIV3Schema,
+		root: *crd.Spec.Versions[0].Schema.OpenAPIV3Schema, known: known,
 	}
 	for _, part := range []string{"spec", "status"} {
 		if s, has := k.root.Properties[part]; has {
@@ -76,14 +85,19 @@ func readKind(file string) (kind, error) {
 }
 
 // collect adds a field and those in it, but not those in a label selector or a condition, which are
-// documented once or by Kubernetes.
+// documented once or by Kubernetes, nor those that another field has as well.
 func (k *kind) collect(f field) {
-	k.fields = append(k.fields, f)
-	inside := f.schema
+	inside, path := f.schema, f.path
 	if inside.Items != nil {
 		inside = *inside.Items.Schema
-		f.path += "[]"
+		path += "[]"
 	}
+	f.like = k.likeOf(path, inside)
+	k.fields = append(k.fields, f)
+	if f.like != "" {
+		return
+	}
+	f.path = path
 	switch {
 	case isLabelSelector(inside):
 		// That of a status repeats one of a spec and has no limits.
@@ -93,6 +107,20 @@ func (k *kind) collect(f field) {
 	case !isConditions(f.schema):
 		k.collectInside(f.path, inside)
 	}
+}
+
+// likeOf returns the path with the same fields as this one; empty if there is none, or if they are
+// too few to be worth a reference.
+func (k *kind) likeOf(path string, inside schema) string {
+	fields, err := json.Marshal(inside.Properties)
+	if err != nil || len(inside.Properties) < fewFields || k.known == nil || isLabelSelector(inside) {
+		return ""
+	}
+	if like, known := k.known[string(fields)]; known {
+		return like
+	}
+	k.known[string(fields)] = k.names.Kind + " " + path
+	return ""
 }
 
 func (k *kind) collectInside(path string, inside schema) {

@@ -57,6 +57,9 @@ func (w writer) fields(fields []field) {
 			kind = append(kind, "required")
 		}
 		meaning := []string{w.prose(f.schema.Description)}
+		if f.like != "" {
+			meaning = append(meaning, "Its fields are those of `"+f.like+"`.")
+		}
 		for _, words := range refusals(f.schema) {
 			meaning = append(meaning, "*Refused otherwise:* "+escape(words))
 		}

@@ -16,6 +16,8 @@ import (
 func ForKind(kind schema.GroupVersionKind) interface{} {
 	switch kind {
 	// Group=ebbtide.dev, Version=v1alpha1
+	case v1alpha1.SchemeGroupVersion.WithKind("Blackout"):
+		return &apiv1alpha1.BlackoutApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Blocker"):
 		return &apiv1alpha1.BlockerApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BlockerObject"):
@@ -90,6 +92,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.MachineStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MaintenanceReference"):
 		return &apiv1alpha1.MaintenanceReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MaintenanceWindow"):
+		return &apiv1alpha1.MaintenanceWindowApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NodeAgent"):
 		return &apiv1alpha1.NodeAgentApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NodeAgentStatus"):
@@ -104,6 +108,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.NodeMaintenanceStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NodeReference"):
 		return &apiv1alpha1.NodeReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("NodeRollout"):
+		return &apiv1alpha1.NodeRolloutApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("NodeRolloutSpec"):
+		return &apiv1alpha1.NodeRolloutSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("NodeRolloutStatus"):
+		return &apiv1alpha1.NodeRolloutStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NodeShutdown"):
 		return &apiv1alpha1.NodeShutdownApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ObjectReference"):
@@ -114,6 +124,18 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.RecordedLockApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RecordedPod"):
 		return &apiv1alpha1.RecordedPodApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RolloutCanary"):
+		return &apiv1alpha1.RolloutCanaryApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RolloutFailure"):
+		return &apiv1alpha1.RolloutFailureApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RolloutMaintenance"):
+		return &apiv1alpha1.RolloutMaintenanceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RolloutNode"):
+		return &apiv1alpha1.RolloutNodeApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RolloutNodeSpec"):
+		return &apiv1alpha1.RolloutNodeSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RolloutWait"):
+		return &apiv1alpha1.RolloutWaitApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SecretKeyReference"):
 		return &apiv1alpha1.SecretKeyReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("StageStatus"):

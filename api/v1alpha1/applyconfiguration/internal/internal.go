@@ -23,6 +23,18 @@ func Parser() *typed.Parser {
 var parserOnce sync.Once
 var parser *typed.Parser
 var schemaYAML = typed.YAMLObject(`types:
+- name: dev.ebbtide.ebbtide.api.v1alpha1.Blackout
+  map:
+    fields:
+    - name: endTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: reason
+      type:
+        scalar: string
+    - name: startTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: dev.ebbtide.ebbtide.api.v1alpha1.Blocker
   map:
     fields:
@@ -166,6 +178,8 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 30
+- name: dev.ebbtide.ebbtide.api.v1alpha1.ControlPlanePolicy
+  scalar: string
 - name: dev.ebbtide.ebbtide.api.v1alpha1.Deadline
   map:
     fields:
@@ -676,6 +690,24 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: uid
       type:
         namedType: io.k8s.apimachinery.pkg.types.UID
+- name: dev.ebbtide.ebbtide.api.v1alpha1.MaintenanceWindow
+  map:
+    fields:
+    - name: days
+      type:
+        list:
+          elementType:
+            namedType: dev.ebbtide.ebbtide.api.v1alpha1.Weekday
+          elementRelationship: associative
+    - name: from
+      type:
+        scalar: string
+    - name: timeZone
+      type:
+        scalar: string
+    - name: to
+      type:
+        scalar: string
 - name: dev.ebbtide.ebbtide.api.v1alpha1.NodeAgent
   map:
     fields:
@@ -880,6 +912,148 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: name
       type:
         scalar: string
+- name: dev.ebbtide.ebbtide.api.v1alpha1.NodeRollout
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.NodeRolloutSpec
+    - name: status
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.NodeRolloutStatus
+- name: dev.ebbtide.ebbtide.api.v1alpha1.NodeRolloutSpec
+  map:
+    fields:
+    - name: after
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.RolloutAfter
+      default: GiveBack
+    - name: blackouts
+      type:
+        list:
+          elementType:
+            namedType: dev.ebbtide.ebbtide.api.v1alpha1.Blackout
+          elementRelationship: atomic
+    - name: canary
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.RolloutCanary
+    - name: controlPlane
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.ControlPlanePolicy
+      default: Exclude
+    - name: failure
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.RolloutFailure
+      default: {}
+    - name: maintenance
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.RolloutMaintenance
+    - name: maxUnavailable
+      type:
+        namedType: io.k8s.apimachinery.pkg.util.intstr.IntOrString
+      default: 1
+    - name: nodeSelector
+      type:
+        namedType: io.k8s.api.core.v1.NodeSelector
+    - name: nodes
+      type:
+        list:
+          elementType:
+            namedType: dev.ebbtide.ebbtide.api.v1alpha1.RolloutNodeSpec
+          elementRelationship: associative
+          keys:
+          - name
+    - name: soakSeconds
+      type:
+        scalar: numeric
+    - name: state
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.RolloutState
+      default: Running
+    - name: target
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.CompleteWhen
+    - name: topologyKey
+      type:
+        scalar: string
+    - name: windows
+      type:
+        list:
+          elementType:
+            namedType: dev.ebbtide.ebbtide.api.v1alpha1.MaintenanceWindow
+          elementRelationship: atomic
+- name: dev.ebbtide.ebbtide.api.v1alpha1.NodeRolloutStatus
+  map:
+    fields:
+    - name: completedGeneration
+      type:
+        scalar: numeric
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: doneCount
+      type:
+        scalar: numeric
+    - name: estimatedCompletionTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: failed
+      type:
+        list:
+          elementType:
+            namedType: dev.ebbtide.ebbtide.api.v1alpha1.RolloutNode
+          elementRelationship: associative
+          keys:
+          - name
+    - name: failedCount
+      type:
+        scalar: numeric
+    - name: nodeCount
+      type:
+        scalar: numeric
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: skippedCount
+      type:
+        scalar: numeric
+    - name: summary
+      type:
+        scalar: string
+    - name: waiting
+      type:
+        list:
+          elementType:
+            namedType: dev.ebbtide.ebbtide.api.v1alpha1.RolloutWait
+          elementRelationship: atomic
+    - name: waitingCount
+      type:
+        scalar: numeric
+    - name: working
+      type:
+        list:
+          elementType:
+            namedType: dev.ebbtide.ebbtide.api.v1alpha1.RolloutNode
+          elementRelationship: associative
+          keys:
+          - name
+    - name: workingCount
+      type:
+        scalar: numeric
 - name: dev.ebbtide.ebbtide.api.v1alpha1.NodeShutdown
   map:
     fields:
@@ -981,6 +1155,105 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: uid
       type:
         namedType: io.k8s.apimachinery.pkg.types.UID
+- name: dev.ebbtide.ebbtide.api.v1alpha1.RolloutAfter
+  scalar: string
+- name: dev.ebbtide.ebbtide.api.v1alpha1.RolloutCanary
+  map:
+    fields:
+    - name: nodeCount
+      type:
+        scalar: numeric
+    - name: soakSeconds
+      type:
+        scalar: numeric
+- name: dev.ebbtide.ebbtide.api.v1alpha1.RolloutFailure
+  map:
+    fields:
+    - name: drainTimeoutSeconds
+      type:
+        scalar: numeric
+      default: 1800
+    - name: maxFailures
+      type:
+        namedType: io.k8s.apimachinery.pkg.util.intstr.IntOrString
+      default: 1
+    - name: retryCount
+      type:
+        scalar: numeric
+      default: 1
+    - name: workTimeoutSeconds
+      type:
+        scalar: numeric
+      default: 3600
+- name: dev.ebbtide.ebbtide.api.v1alpha1.RolloutMaintenance
+  map:
+    fields:
+    - name: drainDepth
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.PodType
+      default: Static
+    - name: drainPlan
+      type:
+        list:
+          elementType:
+            namedType: dev.ebbtide.ebbtide.api.v1alpha1.DrainPlanEntry
+          elementRelationship: atomic
+    - name: inPlace
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.InPlace
+    - name: reason
+      type:
+        scalar: string
+- name: dev.ebbtide.ebbtide.api.v1alpha1.RolloutNode
+  map:
+    fields:
+    - name: attemptCount
+      type:
+        scalar: numeric
+    - name: message
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+    - name: nodeMaintenanceName
+      type:
+        scalar: string
+    - name: reason
+      type:
+        scalar: string
+- name: dev.ebbtide.ebbtide.api.v1alpha1.RolloutNodeSpec
+  map:
+    fields:
+    - name: forgivenAttemptCount
+      type:
+        scalar: numeric
+    - name: name
+      type:
+        scalar: string
+    - name: skip
+      type:
+        scalar: boolean
+- name: dev.ebbtide.ebbtide.api.v1alpha1.RolloutState
+  scalar: string
+- name: dev.ebbtide.ebbtide.api.v1alpha1.RolloutWait
+  map:
+    fields:
+    - name: message
+      type:
+        scalar: string
+    - name: nodeCount
+      type:
+        scalar: numeric
+    - name: nodes
+      type:
+        list:
+          elementType:
+            namedType: dev.ebbtide.ebbtide.api.v1alpha1.NodeReference
+          elementRelationship: atomic
+    - name: reason
+      type:
+        scalar: string
 - name: dev.ebbtide.ebbtide.api.v1alpha1.SecretKeyReference
   map:
     fields:
@@ -1050,6 +1323,8 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: uid
       type:
         namedType: io.k8s.apimachinery.pkg.types.UID
+- name: dev.ebbtide.ebbtide.api.v1alpha1.Weekday
+  scalar: string
 - name: io.k8s.api.core.v1.NodeSelector
   map:
     fields:
@@ -1275,6 +1550,16 @@ var schemaYAML = typed.YAMLObject(`types:
   scalar: untyped
 - name: io.k8s.apimachinery.pkg.types.UID
   scalar: string
+- name: io.k8s.apimachinery.pkg.util.intstr.IntOrString
+  scalar: untyped
+  list:
+    elementType:
+      namedType: __untyped_atomic_
+    elementRelationship: atomic
+  map:
+    elementType:
+      namedType: __untyped_deduced_
+    elementRelationship: separable
 - name: __untyped_atomic_
   scalar: untyped
   list:
