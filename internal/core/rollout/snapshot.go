@@ -1,0 +1,73 @@
+// Package rollout decides about all NodeRollouts together: which nodes start, what has become of
+// those that did, and what each rollout reports. What an attempt has come to is read from its
+// NodeMaintenance; the status of a rollout is only read for the record of its starts.
+package rollout
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/event"
+)
+
+// Snapshot holds everything that a decision depends on. Nothing in it is changed.
+type Snapshot struct {
+	Now         time.Time
+	ClockSkewed bool
+	Rollouts    []*v1alpha1.NodeRollout
+	Nodes       []*corev1.Node
+	// Maintenances are all NodeMaintenances. They include those that status.working of a rollout
+	// names, as far as the API server has them.
+	Maintenances []*v1alpha1.NodeMaintenance
+	// Unknown are the names of NodeMaintenances in status.working that could not be read.
+	Unknown map[string]bool
+	// Refused has the errors of the last creation or change of a NodeMaintenance, by its name.
+	Refused map[string]string
+}
+
+// Decision is what to do for all rollouts.
+type Decision struct {
+	// Rollouts are in the order of their names.
+	Rollouts []RolloutDecision
+	// WakeTime is the time when time alone changes the decision; zero is never.
+	WakeTime time.Time
+}
+
+// RolloutDecision is what to do for one rollout, in the order of its fields. A failure ends it,
+// except that changes are independent of each other.
+type RolloutDecision struct {
+	// Rollout is the rollout of the snapshot.
+	Rollout *v1alpha1.NodeRollout
+	// AddFinalizer and RemoveFinalizer concern v1alpha1.RolloutFinalizer of the rollout.
+	AddFinalizer, RemoveFinalizer bool
+	// Status is to be written if it differs, before Starts, under the resourceVersion of Rollout.
+	Status v1alpha1.NodeRolloutStatus
+	// Starts are to be created. One that exists already is no error: another decision follows.
+	Starts []*v1alpha1.NodeMaintenance
+	// Changes of NodeMaintenances, by name.
+	Changes []Change
+	// Events are to be published after everything else.
+	Events []event.Event
+}
+
+// Change is a change of a NodeMaintenance.
+type Change struct {
+	// Before is the object of the snapshot, After the object to write; nil if it only is deleted.
+	Before, After *v1alpha1.NodeMaintenance
+	// Delete deletes the object, after After was written.
+	Delete bool
+}
+
+// Attempt is the record of an attempt in v1alpha1.RolloutAttemptAnnotation.
+type Attempt struct {
+	UID     string `json:"uid"`
+	NodeUID string `json:"nodeUID"`
+	// Target is a hash of spec.target.
+	Target string `json:"target"`
+	// Attempt counts all attempts of the node, Try those in a row that did not drain in time; both
+	// from 1.
+	Attempt int32 `json:"attempt"`
+	Try     int32 `json:"try"`
+}
