@@ -142,7 +142,7 @@ lint: ## Check the code against the rules of docs/rules.md
 generate: ## Generate deep copies, apply configurations, CRDs, roles, docs/reference and rendered charts
 	$(CONTROLLER_GEN) object applyconfiguration paths=./api/...
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=charts/ebbtide/files/crds
-	go run ./internal/crdrule charts/ebbtide/files/crds internal/crdrule/nodemaintenances.yaml internal/crdrule/evacuations.yaml
+	go run ./internal/crdrule charts/ebbtide/files/crds internal/crdrule/nodemaintenances.yaml internal/crdrule/noderollouts.yaml internal/crdrule/evacuations.yaml
 	go run ./internal/apidoc charts/ebbtide/files/crds api/v1alpha1 . docs/reference
 	$(CONTROLLER_GEN) object crd paths=./$(PROVIDER) output:crd:dir=$(PROVIDER)/crds
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide,fileName=role.yaml $(addprefix paths=,$(filter-out $(OF_MACHINES) $(OF_REQUESTS) $(OF_VERBS) $(OF_AGENT) $(OF_HOST),$(shell go list -f '{{.Dir}}' ./internal/... ./cmd/...))) output:rbac:dir=charts/ebbtide/files

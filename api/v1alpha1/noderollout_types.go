@@ -57,8 +57,8 @@ type NodeRolloutSpec struct {
 	Target *CompleteWhen `json:"target,omitempty"`
 
 	// after is the end of a node's maintenance. GiveBack returns the node to service when its
-	// work is done. StayDrained is finished with a node when it is drained, and leaves it drained.
-	// Defaults to GiveBack.
+	// work is done. StayDrained is finished with a node when it is drained, and leaves it drained;
+	// target then only says which nodes need maintenance. Defaults to GiveBack.
 	// +optional
 	// +default="GiveBack"
 	After RolloutAfter `json:"after,omitempty"`
@@ -77,6 +77,7 @@ type NodeRolloutSpec struct {
 	// unavailable in one domain at a time; nodes without the label form a domain.
 	// +optional
 	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="use a label key such as topology.kubernetes.io/zone"
 	TopologyKey string `json:"topologyKey,omitempty"`
 
 	// controlPlane is the order of nodes with the label node-role.kubernetes.io/control-plane.
@@ -290,6 +291,8 @@ type RolloutMaintenance struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() && oldSelf.value() == self || self.map(e, (e.podType == 'Default' ? 0 : e.podType == 'DaemonSet' ? 1 : 2) * 8589934592 + e.podPriority * 2 + (has(e.podSelector) ? 0 : 1)).isSorted()",messageExpression="!self.map(e, (e.podType == 'Default' ? 0 : e.podType == 'DaemonSet' ? 1 : 2)).isSorted() ? 'order the entries by podType: first Default, then DaemonSet, then Static' : !self.map(e, (e.podType == 'Default' ? 0 : e.podType == 'DaemonSet' ? 1 : 2) * 8589934592 + e.podPriority).isSorted() ? 'order the entries of each podType by podPriority, lowest first' : 'of entries with the same podType and podPriority put those with a podSelector first'",message="order the entries by podType, by podPriority, and those with a podSelector first"
+	// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() && oldSelf.value() == self || [self.filter(e, !has(e.podSelector)).map(e, (e.podType == 'Default' ? 0 : e.podType == 'DaemonSet' ? 1 : 2) * 8589934592 + e.podPriority)].all(keys, keys.all(key, keys.exists_one(other, other == key))) && self.filter(e, has(e.podSelector)).all(e, self.exists_one(other, e == other))",message="each entry may occur only once; remove the duplicate"
 	DrainPlan []DrainPlanEntry `json:"drainPlan,omitempty"`
 
 	// drainDepth is spec.drainDepth of the NodeMaintenance. Defaults to Static.

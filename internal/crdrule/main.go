@@ -16,8 +16,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-//go:embed labelselector.yaml
-var labelSelector []byte
+var (
+	//go:embed labelselector.yaml
+	labelSelector []byte
+	//go:embed nodeselector.yaml
+	nodeSelector []byte
+)
 
 func main() {
 	if len(os.Args) < 3 {
@@ -158,14 +162,13 @@ func joinLines(schema any) {
 	}
 }
 
-// limitSelectors adds the rules of label selectors to each of a spec. Those of a
-// status are written by controllers, and repeat what a spec has.
+// limitSelectors adds the rules of selectors to each of a spec. Those of a status are written by
+// controllers, and repeat what a spec has.
 func limitSelectors(schema map[string]any, path string) error {
-	properties, _ := schema["properties"].(map[string]any)
-	if properties["matchLabels"] != nil && properties["matchExpressions"] != nil {
-		rules, err := decode(labelSelector)
+	if text := rulesOf(schema); text != nil {
+		rules, err := decode(text)
 		if err != nil {
-			return fmt.Errorf("decode the rules of label selectors: %w", err)
+			return fmt.Errorf("decode the rules of %s: %w", path, err)
 		}
 		return merge(schema, rules, path)
 	}
@@ -175,6 +178,18 @@ func limitSelectors(schema map[string]any, path string) error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// rulesOf returns the rules of a schema that is a selector.
+func rulesOf(schema map[string]any) []byte {
+	properties, _ := schema["properties"].(map[string]any)
+	switch {
+	case properties["matchLabels"] != nil && properties["matchExpressions"] != nil:
+		return labelSelector
+	case properties["nodeSelectorTerms"] != nil:
+		return nodeSelector
 	}
 	return nil
 }

@@ -58,16 +58,21 @@ func (maintenanceDefaulter) Handle(_ context.Context, request admission.Request)
 
 // startedBy records the user who started a maintenance, and keeps the record.
 func startedBy(before, after *v1alpha1.NodeMaintenance, user string) []jsonpatch.Operation {
-	noted, wanted := after.Annotations[v1alpha1.StartedByAnnotation], excerpt.Line(user, maxUser)
 	if before != nil && (!holdsNodes(after) || before.Spec.Stage == after.Spec.Stage) {
-		wanted = before.Annotations[v1alpha1.StartedByAnnotation]
+		user = before.Annotations[v1alpha1.StartedByAnnotation]
 	}
+	return recordUser(after.Annotations, user)
+}
+
+// recordUser has the annotations name this user; none if it is empty.
+func recordUser(annotations map[string]string, user string) []jsonpatch.Operation {
+	noted, wanted := annotations[v1alpha1.StartedByAnnotation], excerpt.Line(user, maxUser)
 	switch {
 	case noted == wanted:
 		return nil
 	case wanted == "":
 		return []jsonpatch.Operation{jsonpatch.NewOperation("remove", startedByPath, nil)}
-	case after.Annotations == nil:
+	case annotations == nil:
 		return []jsonpatch.Operation{jsonpatch.NewOperation("add", "/metadata/annotations", map[string]string{v1alpha1.StartedByAnnotation: wanted})}
 	}
 	return []jsonpatch.Operation{jsonpatch.NewOperation("add", startedByPath, wanted)}
@@ -125,7 +130,7 @@ func (v maintenanceValidator) Handle(ctx context.Context, request admission.Requ
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
-	refusal, err := v.refusal(ctx, request, change)
+	refusal, err := v.reviews.refusal(ctx, request, change)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
@@ -166,32 +171,6 @@ func maintenances(ctx context.Context, reader client.Reader) ([]*v1alpha1.NodeMa
 		return nil, fmt.Errorf("list NodeMaintenances: %w", err)
 	}
 	return kube.Pointers(list.Items), nil
-}
-
-// refusal reviews the right to delete all nodes first, which most users of maintenances have.
-func (v maintenanceValidator) refusal(ctx context.Context, request admission.Request, change validate.MaintenanceChange) (string, error) {
-	everywhere, why, err := v.reviews.may(ctx, request.UserInfo, deleteNode(""))
-	if err != nil || everywhere {
-		return "", err
-	}
-	affected, err := change.Affected()
-	if err != nil {
-		return err.Error(), nil
-	}
-	rights := validate.NodeRights{
-		User: request.UserInfo.Username, Why: why, Later: change.TakesLaterNodes(), Ends: change.Ends(), Affected: len(affected), Unknown: len(affected),
-	}
-	for rights.Unknown > 0 && !rights.Enough() {
-		next := affected[len(affected)-rights.Unknown:]
-		next = next[:min(len(next), reviewsAtOnce)]
-		refused, err := v.reviews.refused(ctx, request.UserInfo, next)
-		if err != nil {
-			return "", err
-		}
-		rights.Refused = append(rights.Refused, refused...)
-		rights.Unknown -= len(next)
-	}
-	return rights.Refusal(), nil
 }
 
 // deleteNode returns the right to delete a node; without a name, every node.

@@ -11,6 +11,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"ebbtide.dev/ebbtide/internal/core/validate"
 )
 
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
@@ -68,4 +70,42 @@ func (r reviewer) refused(ctx context.Context, user authenticationv1.UserInfo, n
 		}
 	}
 	return refused, nil
+}
+
+// selection is a change of an object that drains nodes.
+type selection interface {
+	// Affected returns the nodes that the author must be allowed to delete.
+	Affected() ([]string, error)
+	// TakesLaterNodes reports whether the object may select nodes that come later.
+	TakesLaterNodes() bool
+	// Ends reports whether the object drains no node from now on.
+	Ends() bool
+}
+
+// refusal returns why the user may not make this change. It reviews the right to delete all nodes
+// first, which most users of maintenances have.
+func (r reviewer) refusal(ctx context.Context, request admission.Request, change selection) (string, error) {
+	everywhere, why, err := r.may(ctx, request.UserInfo, deleteNode(""))
+	if err != nil || everywhere {
+		return "", err
+	}
+	affected, err := change.Affected()
+	if err != nil {
+		return err.Error(), nil
+	}
+	rights := validate.NodeRights{
+		User: request.UserInfo.Username, Kind: request.Kind.Kind, Why: why,
+		Later: change.TakesLaterNodes(), Ends: change.Ends(), Affected: len(affected), Unknown: len(affected),
+	}
+	for rights.Unknown > 0 && !rights.Enough() {
+		next := affected[len(affected)-rights.Unknown:]
+		next = next[:min(len(next), reviewsAtOnce)]
+		refused, err := r.refused(ctx, request.UserInfo, next)
+		if err != nil {
+			return "", err
+		}
+		rights.Refused = append(rights.Refused, refused...)
+		rights.Unknown -= len(next)
+	}
+	return rights.Refusal(), nil
 }

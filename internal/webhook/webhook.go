@@ -86,9 +86,11 @@ func handlers(mgr manager.Manager, reviews reviewer, moving *responders, options
 	gate.responders = moving
 	return map[string]admission.Handler{
 		"/mutate/nodemaintenances":    maintenanceDefaulter{},
+		"/mutate/noderollouts":        rolloutDefaulter{},
 		daemonSetPods:                 newDaemonSetGate(mgr.GetScheme(), reviews.client),
 		"/mutate/evacuations":         evacuationDefaulter{pods},
 		"/validate/nodemaintenances":  maintenanceValidator{mgr.GetClient(), reviews, options.Now},
+		"/validate/noderollouts":      rolloutValidator{mgr.GetClient(), reviews, options.Now},
 		"/validate/evacuations":       evacuationValidator{pods, reviews},
 		"/validate/evacuation-status": evacuationStatusValidator{options.Now},
 		"/validate/clusters":          clusterValidator{reviews},

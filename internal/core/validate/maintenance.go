@@ -100,14 +100,16 @@ func (c MaintenanceChange) Ends() bool {
 	return c.New == nil || c.New.DeletionTimestamp != nil || c.New.Spec.Stage == v1alpha1.StageComplete
 }
 
-// NodeRights holds the user's rights to delete the nodes of a NodeMaintenance.
+// NodeRights holds the user's rights to delete the nodes of a NodeMaintenance or NodeRollout.
 type NodeRights struct {
 	User string
+	// Kind of the object.
+	Kind string
 	// Affected and Unknown count nodes and those not reviewed, Refused names those without the
 	// right.
 	Affected, Unknown int
 	Refused           []string
-	// Later is true if the NodeMaintenance may take nodes that come later, Ends if it ends.
+	// Later is true if the object may take nodes that come later, Ends if it ends.
 	Later, Ends bool
 	// Why is the authorizer's reason about the right to delete every node.
 	Why string
@@ -125,8 +127,8 @@ func (r NodeRights) Refusal() string {
 	}
 	switch {
 	case r.Later:
-		return fmt.Sprintf("user %q may not delete every node%s, and a NodeMaintenance that selects nodes by labels, or all but some, takes nodes that come later: "+
-			help+"nodes in the whole cluster, or name each node in a term of its own, with matchFields, metadata.name and In", r.User, why)
+		return fmt.Sprintf("user %q may not delete every node%s, and a %s that selects nodes by labels, or all but some, takes nodes that come later: "+
+			help+"nodes in the whole cluster, or name each node in a term of its own, with matchFields, metadata.name and In", r.User, why, r.Kind)
 	case len(r.Refused) == 0 && r.Unknown == 0:
 		return ""
 	}

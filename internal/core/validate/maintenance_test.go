@@ -158,14 +158,14 @@ func TestMaintenanceWithoutNodeRightsIsRefused(t *testing.T) {
 		enough  bool
 		refused bool
 	}{
-		"every node is allowed":          {validate.NodeRights{User: "jane", Affected: 2}, false, false},
-		"nodes that come later":          {validate.NodeRights{User: "jane", Why: "RBAC: no", Affected: 2, Unknown: 2, Later: true}, true, true},
-		"it ends":                        {validate.NodeRights{User: "jane", Affected: 1, Refused: []string{"a"}, Ends: true}, false, true},
-		"no node any more":               {validate.NodeRights{User: "jane"}, false, false},
-		"one node":                       {validate.NodeRights{User: "jane", Affected: 9, Refused: []string{"a"}}, false, true},
-		"three nodes":                    {validate.NodeRights{User: "jane", Affected: 3, Refused: []string{"a", "b", "c"}}, false, true},
-		"more nodes":                     {validate.NodeRights{User: "jane", Affected: 5, Refused: []string{"a", "b", "c", "d", "e"}, Why: "because"}, true, true},
-		"more nodes than were asked for": {validate.NodeRights{User: "jane", Affected: 500, Unknown: 400, Refused: []string{"a", "b", "c", "d", "e"}}, true, true},
+		"every node is allowed":          {validate.NodeRights{User: "jane", Kind: "NodeMaintenance", Affected: 2}, false, false},
+		"nodes that come later":          {validate.NodeRights{User: "jane", Kind: "NodeMaintenance", Why: "RBAC: no", Affected: 2, Unknown: 2, Later: true}, true, true},
+		"it ends":                        {validate.NodeRights{User: "jane", Kind: "NodeMaintenance", Affected: 1, Refused: []string{"a"}, Ends: true}, false, true},
+		"no node any more":               {validate.NodeRights{User: "jane", Kind: "NodeMaintenance"}, false, false},
+		"one node":                       {validate.NodeRights{User: "jane", Kind: "NodeMaintenance", Affected: 9, Refused: []string{"a"}}, false, true},
+		"three nodes":                    {validate.NodeRights{User: "jane", Kind: "NodeMaintenance", Affected: 3, Refused: []string{"a", "b", "c"}}, false, true},
+		"more nodes":                     {validate.NodeRights{User: "jane", Kind: "NodeMaintenance", Affected: 5, Refused: []string{"a", "b", "c", "d", "e"}, Why: "because"}, true, true},
+		"more nodes than were asked for": {validate.NodeRights{User: "jane", Kind: "NodeMaintenance", Affected: 500, Unknown: 400, Refused: []string{"a", "b", "c", "d", "e"}}, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			expectRefusal(t, tt.refused, tt.rights.Refusal())

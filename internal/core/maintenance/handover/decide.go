@@ -59,16 +59,30 @@ func Read(m *v1alpha1.NodeMaintenance, node string) (*When, error) {
 			w.boots = max(1, *inPlace.ExpectedRebootCount)
 		}
 	}
-	if isRange(spec.KubeletVersion) {
-		var err error
-		if w.kubelet, err = parseRange(spec.KubeletVersion); err != nil {
-			return nil, fmt.Errorf("spec.completeWhen.kubeletVersion: %w", err)
-		}
-	}
-	if w.boots == 0 && cmp.Or(spec.KubeletVersion, spec.KernelVersion, spec.OSImage, spec.ContainerRuntimeVersion) == "" {
-		return nil, errors.New("spec.completeWhen: says nothing about the node: give newBoot: true or a version")
+	var err error
+	if w.kubelet, err = parse("spec.completeWhen", spec); err != nil {
+		return nil, err
 	}
 	return w, nil
+}
+
+// Check returns an error that names the invalid field, below path.
+func Check(path string, spec *v1alpha1.CompleteWhen) error {
+	_, err := parse(path, spec)
+	return err
+}
+
+// parse returns the range of the kubelet; nil if it is none.
+func parse(path string, spec *v1alpha1.CompleteWhen) (kubelet versionRange, err error) {
+	if isRange(spec.KubeletVersion) {
+		if kubelet, err = parseRange(spec.KubeletVersion); err != nil {
+			return nil, fmt.Errorf("%s.kubeletVersion: %w", path, err)
+		}
+	}
+	if !spec.NewBoot && cmp.Or(spec.KubeletVersion, spec.KernelVersion, spec.OSImage, spec.ContainerRuntimeVersion) == "" {
+		return nil, fmt.Errorf("%s: says nothing about the node: give newBoot: true or a version", path)
+	}
+	return kubelet, nil
 }
 
 // Facts holds what a decision about a node depends on.

@@ -22,8 +22,8 @@ type NodeRolloutSpecApplyConfiguration struct {
 	// target changes, nodes that do not meet it are maintained again.
 	Target *CompleteWhenApplyConfiguration `json:"target,omitempty"`
 	// after is the end of a node's maintenance. GiveBack returns the node to service when its
-	// work is done. StayDrained is finished with a node when it is drained, and leaves it drained.
-	// Defaults to GiveBack.
+	// work is done. StayDrained is finished with a node when it is drained, and leaves it drained;
+	// target then only says which nodes need maintenance. Defaults to GiveBack.
 	After *apiv1alpha1.RolloutAfter `json:"after,omitempty"`
 	// maxUnavailable is the number of selected nodes that may be unavailable, from 1 to 256, or a
 	// percentage of the selected nodes, rounded down, at least 1. A node is unavailable if it is
