@@ -60,7 +60,13 @@ func must(t *testing.T, err error) {
 // wantRefused wants a refusal by our webhook in words that contain these.
 func wantRefused(t *testing.T, err error, words ...string) {
 	t.Helper()
-	words = append(words, `admission webhook "nodemaintenances.ebbtide.dev" denied the request`)
+	wantRefusedBy(t, "nodemaintenances.ebbtide.dev", err, words...)
+}
+
+// wantRefusedBy wants a refusal by a webhook in words that contain these.
+func wantRefusedBy(t *testing.T, webhook string, err error, words ...string) {
+	t.Helper()
+	words = append(words, fmt.Sprintf("admission webhook %q denied the request", webhook))
 	for _, word := range words {
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), word) {
 			t.Errorf("error %v, want a refusal that says %q", err, word)

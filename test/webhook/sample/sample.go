@@ -65,6 +65,14 @@ func Maintenance(name string, nodes ...string) *v1alpha1.NodeMaintenance {
 	return m
 }
 
+// Rollout returns a NodeRollout of nodes, which need not exist.
+func Rollout(name string, nodes ...string) *v1alpha1.NodeRollout {
+	return &v1alpha1.NodeRollout{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1alpha1.NodeRolloutSpec{NodeSelector: Maintenance("", nodes...).Spec.NodeSelector},
+	}
+}
+
 // NodeTerm returns a term that selects a node by its name.
 func NodeTerm(operator corev1.NodeSelectorOperator, node string) corev1.NodeSelectorTerm {
 	return corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: operator, Values: []string{node}}}}
