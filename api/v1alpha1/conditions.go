@@ -9,7 +9,8 @@ const (
 	ConditionBlocked = "Blocked"
 	// ConditionSucceeded permanently says how a maintenance ended: True with ReasonDrained if all
 	// nodes were drained, True with ReasonNotDraining if it was never in Drain, and False with
-	// ReasonCancelled if it was completed before. Absent before Complete.
+	// ReasonCancelled if it was completed before, or ReasonDeadlinePassed if its deadline has given
+	// nodes back. Absent before Complete.
 	ConditionSucceeded = "Succeeded"
 	// ConditionReturned says whether the node is back as completeWhen requires. Present from Drain
 	// on with a completeWhen, and after Complete if it is True.
@@ -121,6 +122,8 @@ const (
 	ReasonNodesGone = "NodesGone"
 	// ReasonCancelled: the maintenance was completed before its nodes were drained.
 	ReasonCancelled = "Cancelled"
+	// ReasonDeadlinePassed: nodes were not drained at the deadline, and were given back for it.
+	ReasonDeadlinePassed = "DeadlinePassed"
 	// ReasonNotDraining: the maintenance was completed without stage Drain.
 	ReasonNotDraining = "NotDraining"
 	// ReasonInvalidSpec: the spec is invalid; the message names the field.

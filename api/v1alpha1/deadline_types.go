@@ -11,14 +11,15 @@ type Deadline struct {
 
 	// onDeadline is the action for the remaining pods. Wait continues and reports them; Delete
 	// deletes them regardless of their budgets, which needs the verb bypass-budgets on
-	// nodemaintenances. Defaults to Wait.
+	// nodemaintenances; GiveBack restores the nodes that are not drained, and keeps those that
+	// are. Defaults to Wait.
 	// +optional
 	// +default="Wait"
 	OnDeadline DeadlineAction `json:"onDeadline,omitempty"`
 
 	// deleteBeforeSeconds is the lead of the deletions before time, from 3 to 86400. Pods are
 	// deleted by rising priority, with grace periods that end at most two seconds before time.
-	// Ignored with Wait. Defaults to 60, twice the usual grace period.
+	// Only used with Delete. Defaults to 60, twice the usual grace period.
 	// +optional
 	// +default=60
 	// +kubebuilder:validation:Minimum=3
@@ -28,8 +29,8 @@ type Deadline struct {
 
 // DeadlineAction is the action for pods that are left at a deadline.
 //
-// +kubebuilder:validation:Enum=Wait;Delete
-// +kubebuilder:validation:MaxLength=6
+// +kubebuilder:validation:Enum=Wait;Delete;GiveBack
+// +kubebuilder:validation:MaxLength=8
 type DeadlineAction string
 
 const (
@@ -37,6 +38,8 @@ const (
 	DeadlineWait DeadlineAction = "Wait"
 	// DeadlineDelete deletes the pods regardless of their budgets.
 	DeadlineDelete DeadlineAction = "Delete"
+	// DeadlineGiveBack restores the nodes that are not drained, and keeps those that are.
+	DeadlineGiveBack DeadlineAction = "GiveBack"
 )
 
 // Conditions of a NodeMaintenance with a deadline.
@@ -59,6 +62,8 @@ const (
 	ReasonDeletingPods = "DeletingPods"
 	// ReasonWaitingForPods: the deadline has passed, and remaining pods are not deleted.
 	ReasonWaitingForPods = "WaitingForPods"
+	// ReasonGivenBack: nodes were not drained at the deadline, and were given back.
+	ReasonGivenBack = "GivenBack"
 )
 
 // Reasons of events about deadlines.
@@ -66,4 +71,7 @@ const (
 	// EventPastDeadline warns that pods are left at the deadline (on the NodeMaintenance), or that
 	// a pod was deleted for it (on the Pod and its Node).
 	EventPastDeadline = ConditionPastDeadline
+	// EventNodeGivenBack warns that a deadline has given back nodes that were not drained (on the
+	// NodeMaintenance and on each Node).
+	EventNodeGivenBack = "NodeGivenBack"
 )

@@ -121,6 +121,9 @@ const (
 	// handover and since: JSON with bootID, kubeletVersion, kernelVersion, osImage,
 	// containerRuntimeVersion and time.
 	HandedOverAnnotation = "ebbtide.dev/handed-over"
+	// GivenBackAnnotation on a NodeMaintenance records the nodes that its deadline has given back:
+	// JSON with maintenanceUID, time (the deadline), count, and the names of the first 10 nodes.
+	GivenBackAnnotation = "ebbtide.dev/given-back"
 	// HandedOverLabel on a Node, always "true", means that a NodeMaintenance with completeWhen has
 	// drained it, so the work can start. It is removed when the node is restored.
 	HandedOverLabel = "ebbtide.dev/handed-over"

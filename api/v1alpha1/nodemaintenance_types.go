@@ -327,6 +327,10 @@ type NodeMaintenanceNodeStatus struct {
 	// +optional
 	State NodeState `json:"state,omitempty"`
 
+	// drainedTime is the time when the node was first drained.
+	// +optional
+	DrainedTime *metav1.Time `json:"drainedTime,omitempty"`
+
 	// drainMessage describes the state, for people.
 	// +optional
 	DrainMessage string `json:"drainMessage,omitempty"`

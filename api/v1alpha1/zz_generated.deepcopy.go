@@ -1255,6 +1255,10 @@ func (in *NodeMaintenanceNodeStatus) DeepCopyInto(out *NodeMaintenanceNodeStatus
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.DrainedTime != nil {
+		in, out := &in.DrainedTime, &out.DrainedTime
+		*out = (*in).DeepCopy()
+	}
 	if in.AwaitedNodes != nil {
 		in, out := &in.AwaitedNodes, &out.AwaitedNodes
 		*out = make([]NodeReference, len(*in))

@@ -29,6 +29,9 @@ func (o *drainOptions) follow(ctx context.Context, name string) error {
 	}
 	m := &v1alpha1.NodeMaintenance{}
 	err := o.reached.Get(ctx, client.ObjectKey{Name: name}, m)
+	if late := givenBack(m); err == nil && late != "" {
+		return notDone("NodeMaintenance %s: %s", name, late)
+	}
 	if apierrors.IsNotFound(err) || err == nil && m.Spec.Stage == v1alpha1.StageComplete && !isDrained(m) {
 		return notDone("NodeMaintenance %s was completed or deleted before its nodes were drained", name)
 	}
@@ -46,6 +49,16 @@ func (o *drainOptions) follow(ctx context.Context, name string) error {
 func isDrained(m *v1alpha1.NodeMaintenance) bool {
 	ended := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionSucceeded)
 	return meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionDrained) || ended != nil && ended.Reason == v1alpha1.ReasonDrained
+}
+
+// givenBack returns which nodes were given back at the deadline; empty if none were.
+func givenBack(m *v1alpha1.NodeMaintenance) string {
+	for _, c := range m.Status.Conditions {
+		if c.Reason == v1alpha1.ReasonDeadlinePassed || c.Type == v1alpha1.ConditionPastDeadline && c.Reason == v1alpha1.ReasonGivenBack {
+			return c.Message
+		}
+	}
+	return ""
 }
 
 // printDrained prints that the nodes are drained, and how to complete the maintenance.

@@ -27,7 +27,7 @@ type drainSpec struct {
 
 var (
 	depths          = []string{string(v1alpha1.PodTypeDefault), string(v1alpha1.PodTypeDaemonSet), string(v1alpha1.PodTypeStatic)}
-	deadlineActions = []string{string(v1alpha1.DeadlineWait), string(v1alpha1.DeadlineDelete)}
+	deadlineActions = []string{string(v1alpha1.DeadlineWait), string(v1alpha1.DeadlineDelete), string(v1alpha1.DeadlineGiveBack)}
 )
 
 func (d *drainSpec) addFlags(cmd *cobra.Command) {
@@ -35,7 +35,7 @@ func (d *drainSpec) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&d.Depth, "depth", "", "deepest type of pods to drain: Default, DaemonSet or Static (default Static, which is all)")
 	flags.DurationVar(&d.InPlace, "in-place", 0, "expected downtime of nodes that return with their disks, for example after a reboot; pods can opt in to stay (see docs/in-place.md)")
 	flags.StringVar(&d.Deadline, "deadline", "", "time by which the nodes must be drained (e.g. 2026-03-01T22:00:00Z), or duration from now (e.g. 30m)")
-	flags.StringVar(&d.OnDeadline, "on-deadline", "", "action on pods that remain at the deadline: Wait, or Delete regardless of PodDisruptionBudgets (default Wait)")
+	flags.StringVar(&d.OnDeadline, "on-deadline", "", "action at the deadline: Wait, Delete the remaining pods regardless of PodDisruptionBudgets, or GiveBack the nodes that are not drained (default Wait)")
 	d.isInPlaceSet = func() bool { return flags.Changed("in-place") }
 	fixedValues(cmd, "depth", depths...)
 	fixedValues(cmd, "on-deadline", deadlineActions...)

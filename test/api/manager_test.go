@@ -82,6 +82,28 @@ var confinements = map[string]confinement{
 		object: maintenance("confined-early", aNodeByName+"\nstage: Drain\ncompleteWhen: {newBoot: true}"),
 		mayNo:  []string{"spec: {stage: Complete}"},
 	},
+	"nodemaintenances with a deadline that gives nodes back": {
+		object: maintenance("confined-late", aNodeByName+"\nstage: Drain\ndeadline: {time: '2036-03-01T22:00:00Z', onDeadline: GiveBack}"),
+		may: []string{
+			givenBack + "\nspec: {completedNodes: [{name: any}]}", "spec: {completedNodes: [{name: any}, {name: other}]}",
+		},
+		mayNo: []string{
+			"spec: {completedNodes: [{name: any}, {name: other}, {name: third}], reason: another}",
+			"spec: {deadline: null}", "spec: {stage: Complete, reason: another}",
+		},
+	},
+	"nodemaintenances that their deadline completes": {
+		object: maintenance("confined-late-all", aNodeByName+"\nstage: Drain\ndeadline: {time: '2036-03-01T22:00:00Z', onDeadline: GiveBack}"),
+		may:    []string{givenBack + "\nspec: {stage: Complete}"},
+	},
+	"nodemaintenances whose deadline gives no node back": {
+		object: maintenance("confined-waits", aNodeByName+"\nstage: Drain\ndeadline: {time: '2036-03-01T22:00:00Z', onDeadline: Wait}"),
+		mayNo:  []string{givenBack + "\nspec: {completedNodes: [{name: any}]}", givenBack + "\nspec: {stage: Complete}"},
+	},
+	"nodemaintenances whose deadline is not recorded": {
+		object: maintenance("confined-unrecorded", aNodeByName+"\nstage: Drain\ndeadline: {time: '2036-03-01T22:00:00Z', onDeadline: GiveBack}"),
+		mayNo:  []string{"spec: {completedNodes: [{name: any}]}", "spec: {stage: Complete}"},
+	},
 	"nodemaintenances that were handed over": {
 		object: handedOver("confined-handed-over"), may: []string{"spec: {stage: Complete}"}, mayNo: []string{reservedLabel},
 	},
@@ -133,6 +155,7 @@ var confinements = map[string]confinement{
 }
 
 const (
+	givenBack   = "metadata: {annotations: {ebbtide.dev/given-back: any}}"
 	confinedPod = `
 apiVersion: v1
 kind: Pod

@@ -126,7 +126,7 @@ func TestADeadlineIsRecordedBeforeItDeletes(t *testing.T) {
 		t.Errorf("deleted without a record (-want +got):\n%s", diff)
 	}
 	w.api.Refuse = nil
-	w.passes(r, noon.Add(12*time.Hour))
+	w.passes(r, noon.Add(12*time.Hour+time.Minute))
 	writes := w.api.Writes()[begin:]
 	if at := slices.Index(writes, "delete Pod a"); at < 1 || writes[at-1] != "update status of NodeMaintenance upgrade" {
 		t.Errorf("writes %q, want the status before the pod", writes)

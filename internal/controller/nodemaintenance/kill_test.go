@@ -26,6 +26,8 @@ func TestAManagerThatDiesBetweenAnyTwoWritesIsContinued(t *testing.T) {
 		"cancelled in between":  {end: (*drain).completeUpgradeEarly},
 		"the node leaves early": {end: (*drain).relabelNodeEarly},
 		"one is given back":     {end: (*drain).giveBackOneEarly},
+		"one is late":           {end: (*drain).giveBackLate},
+		"all are late":          {end: (*drain).giveBackAllLate},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -160,6 +162,34 @@ func (d *drain) giveBackOneEarly() {
 	d.must(d.api.Update(d.t.Context(), m))
 	d.settle(false)
 	d.settle(true)
+}
+
+// giveBackLate has a deadline pass when the second node is drained.
+func (d *drain) giveBackLate() {
+	d.giveBackAt(noon.Add(time.Hour))
+	d.settle(false)
+	d.must(d.api.Delete(d.t.Context(), aPod("c", "two")))
+	d.must(d.api.Delete(d.t.Context(), aDaemonSetPod("d", "two")))
+	d.settle(false)
+	d.clock.Step(time.Hour)
+	d.settle(false)
+	d.settle(true)
+	d.setStage(v1alpha1.StageComplete)
+	d.settle(true)
+}
+
+func (d *drain) giveBackAllLate() {
+	d.giveBackAt(noon.Add(time.Hour))
+	d.settle(false)
+	d.clock.Step(time.Hour)
+	d.settle(false)
+	d.settle(true)
+}
+
+func (d *drain) giveBackAt(deadline time.Time) {
+	m := d.maintenance("upgrade")
+	m.Spec.Deadline, m.Generation = &v1alpha1.Deadline{Time: metav1.NewTime(deadline), OnDeadline: v1alpha1.DeadlineGiveBack}, m.Generation+1
+	d.must(d.api.Update(d.t.Context(), m))
 }
 
 func (w *world) setStage(stage v1alpha1.NodeMaintenanceStage) {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -24,8 +25,8 @@ type record struct {
 	// failed is true if the record could not be written: its nodes are left alone and its status is
 	// not reported.
 	failed bool
-	// ended is true if this pass has completed it because its node is back: nothing more is done to
-	// its nodes.
+	// ended is true if this pass has completed it because its node is back, or has given nodes back:
+	// nothing more is done to its nodes.
 	ended      bool
 	unfinished atomic.Bool // one of its nodes could not be acted on
 	reported   bool        // the status is in the API
@@ -56,7 +57,7 @@ func (w *writer) record(ctx context.Context, decisions []maintenance.Maintenance
 	}
 	kube.Parallel(w.workers, len(decisions), func(i int) {
 		one := all[decisions[i].Maintenance.Name]
-		if one.AddFinalizer || one.HandOver != nil || one.Complete || one.Record {
+		if one.AddFinalizer || one.HandOver != nil || one.GiveBack != nil || one.Complete || one.Record {
 			one.failed = !w.changeMaintenance(one, "record", func() error { return w.recordOne(ctx, one) })
 		}
 	})
@@ -90,6 +91,9 @@ func (w *writer) recordOne(ctx context.Context, one *record) error {
 		if err := w.handOver(ctx, one); err != nil {
 			return fmt.Errorf("record the hand-over: %w", err)
 		}
+	}
+	if one.GiveBack != nil {
+		return w.giveBack(ctx, one)
 	}
 	if one.Returned {
 		if err := w.writeStatus(ctx, one); err != nil {
@@ -131,6 +135,25 @@ func (w *writer) complete(ctx context.Context, one *record) error {
 	log.FromContext(ctx).Info("Completed a maintenance", "maintenance", one.stored.Name, "returned", one.Returned)
 	one.stored, one.ended = completed, one.Returned
 	w.emit(one.CompleteEvents...)
+	return nil
+}
+
+// giveBack gives back nodes that were late. If the deadline was postponed meanwhile, the object has
+// another version, and nothing is given back. The next pass does the rest.
+func (w *writer) giveBack(ctx context.Context, one *record) error {
+	changed := one.stored.DeepCopy()
+	metav1.SetMetaDataAnnotation(&changed.ObjectMeta, v1alpha1.GivenBackAnnotation, one.GiveBack.Record)
+	changed.Spec.CompletedNodes = append(changed.Spec.CompletedNodes, one.GiveBack.Nodes...)
+	if len(one.GiveBack.Nodes) == 0 {
+		changed.Spec.Stage = v1alpha1.StageComplete
+	}
+	if err := w.client.Patch(ctx, changed, kube.Change(one.stored)); err != nil {
+		return fmt.Errorf("give nodes back: %w", err)
+	}
+	log.FromContext(ctx).Info("Gave back nodes that were not drained", "reason", "deadline",
+		"maintenance", changed.Name, "record", one.GiveBack.Record)
+	one.stored, one.ended, one.reported = changed, true, true
+	w.emit(one.GiveBack.Events...)
 	return nil
 }
 

@@ -20,6 +20,7 @@ var (
 	DrainLabelIgnored     = warning(v1alpha1.EventDrainLabelIgnored, "Drain").onPod
 	OnUpgradeLabelIgnored = warning(v1alpha1.EventOnUpgradeLabelIgnored, "Drain").onPod
 	PastDeadline          = warning(v1alpha1.EventPastDeadline, "Drain").onMaintenance
+	NodesGivenBack        = warning(v1alpha1.EventNodeGivenBack, "GiveBack").onMaintenance
 )
 
 const maxNames = 3
@@ -173,6 +174,12 @@ func DeletedPastDeadline(pod *corev1.Pod, late LatePod) Event {
 func PodsDeletedPastDeadline(node *corev1.Node, maintenance string, pods []string) Event {
 	return warning(v1alpha1.EventPastDeadline, "Delete").onNode(node,
 		fmt.Sprintf("Deleted past their disruption budgets for the deadline of NodeMaintenance %s: %s.", maintenance, phrase.Some(pods, maxNames)))
+}
+
+// NodeGivenBack warns that a node was not drained by a deadline and is given back.
+func NodeGivenBack(node *corev1.Node, maintenance string, deadline time.Time) Event {
+	return warning(v1alpha1.EventNodeGivenBack, "GiveBack").onNode(node, fmt.Sprintf(
+		"Given back by NodeMaintenance %s, as the node was not drained by the deadline %s.", maintenance, phrase.Time(deadline)))
 }
 
 // DeadlineUnconfirmed warns that a deadline deletes nothing because it could not be read again.

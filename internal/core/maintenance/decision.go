@@ -38,11 +38,25 @@ type MaintenanceDecision struct {
 	Complete, Returned          bool
 	AddFinalizer, DropFinalizer bool
 	Status                      v1alpha1.NodeMaintenanceStatus
-	// Record is true if Status must be stored first: a stage starts, or targets grew.
+	// GiveBack is nil unless the deadline gives nodes back. Then Status is not written, and nothing
+	// else is done to the nodes.
+	GiveBack *GiveBack
+	// Record is true if Status must be stored first: a stage starts, targets grew, or a node is
+	// drained that the deadline would give back otherwise.
 	Record bool
 	// Urgent is true if a condition changed, so that the report does not wait for the interval.
 	Urgent                 bool
 	Events, CompleteEvents []event.Event
+}
+
+// GiveBack gives back the nodes of a maintenance that are not drained at its deadline. All of it is
+// one write, in the version of the object that it was decided on.
+type GiveBack struct {
+	// Nodes are added to spec.completedNodes; if there are none, spec.stage becomes Complete.
+	Nodes []v1alpha1.NodeReference
+	// Record is the new v1alpha1.GivenBackAnnotation.
+	Record string
+	Events []event.Event
 }
 
 // NodeDecision holds what is done to one node and its pods, in this order: Cordon, DrainRecord,

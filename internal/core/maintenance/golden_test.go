@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
@@ -35,16 +36,11 @@ func (w *world) decide(snapshot maintenance.Snapshot) maintenance.Decision {
 		return decision
 	}
 	for _, d := range decision.Maintenances {
-		golden.Message(kind{reason: "Summary"}, d.Status.Summary)
-		for _, c := range d.Status.Conditions {
-			golden.Message(kind{reason: c.Type + " " + c.Reason}, c.Message)
+		if d.GiveBack != nil { // Its status is not written.
+			sayEvents(d.GiveBack.Events)
+			continue
 		}
-		for _, s := range d.Status.NodeStatuses {
-			golden.Message(kind{reason: "State " + string(s.State)}, s.DrainMessage)
-			for _, b := range slices.Concat(s.Blockers, s.Retained) {
-				golden.Message(kind{reason: "Blocker " + string(b.Type)}, blocker.Explain(b))
-			}
-		}
+		sayStatus(d.Status)
 		sayEvents(d.Events, d.CompleteEvents)
 	}
 	for _, d := range decision.Nodes {
@@ -57,6 +53,19 @@ func (w *world) decide(snapshot maintenance.Snapshot) maintenance.Decision {
 		}
 	}
 	return decision
+}
+
+func sayStatus(status v1alpha1.NodeMaintenanceStatus) {
+	golden.Message(kind{reason: "Summary"}, status.Summary)
+	for _, c := range status.Conditions {
+		golden.Message(kind{reason: c.Type + " " + c.Reason}, c.Message)
+	}
+	for _, s := range status.NodeStatuses {
+		golden.Message(kind{reason: "State " + string(s.State)}, s.DrainMessage)
+		for _, b := range slices.Concat(s.Blockers, s.Retained) {
+			golden.Message(kind{reason: "Blocker " + string(b.Type)}, blocker.Explain(b))
+		}
+	}
 }
 
 func sayEvents(events ...[]event.Event) {

@@ -53,7 +53,8 @@ func (s *simulation) matched(m *v1alpha1.NodeMaintenance) []string {
 	var names []string
 	for _, term := range m.Spec.NodeSelector.NodeSelectorTerms {
 		name := term.MatchFields[0].Values[0]
-		if slices.ContainsFunc(s.nodes, func(n *corev1.Node) bool { return n.Name == name }) {
+		if slices.ContainsFunc(s.nodes, func(n *corev1.Node) bool { return n.Name == name }) &&
+			!slices.Contains(m.Spec.CompletedNodes, v1alpha1.NodeReference{Name: name}) {
 			names = append(names, name)
 		}
 	}
@@ -260,4 +261,22 @@ func specimens() []*corev1.Pod {
 		}
 	}
 	return pods
+}
+
+func (s *simulation) checkRestored(node *corev1.Node) {
+	if node.Labels[v1alpha1.HandedOverLabel]+node.Labels[v1alpha1.DaemonSetDrainLabel] != "" || len(node.Annotations)+len(node.Spec.Taints) > 0 {
+		s.t.Errorf("node %s is still held: %s, %v", node.Name, node.Annotations, node.Spec.Taints)
+	}
+	if node.Spec.Unschedulable && !s.before[node.Name] {
+		s.t.Errorf("node %s stays cordoned", node.Name)
+	}
+	if !node.Spec.Unschedulable && s.before[node.Name] && !s.freed {
+		s.t.Errorf("a person's cordon of node %s is lifted", node.Name)
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			continue
+		}
+		s.t.Errorf("node %s still has condition %s", node.Name, c.Type)
+	}
 }

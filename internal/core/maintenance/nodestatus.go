@@ -20,7 +20,7 @@ var noTargets status.Targets
 
 func (c *conclusion) nodeStatuses(m *maintenance) ([]nodeStatus, status.Totals) {
 	statuses := make([]nodeStatus, len(m.selections))
-	sum := status.Totals{GivenBack: m.givenBack()}
+	sum := status.Totals{GivenBack: m.completedNodes()}
 	for i, one := range m.selections {
 		o := &c.nodes[one.node.index]
 		s := &statuses[i]
@@ -29,6 +29,7 @@ func (c *conclusion) nodeStatuses(m *maintenance) ([]nodeStatus, status.Totals) 
 		s.PodsPendingEvacuation, s.PodsEvacuating, s.PodsRetained = one.pending, one.evacuating, one.retained
 		s.Drained = o.drained(one)
 		if m.stage == v1alpha1.StageDrain {
+			s.DrainedTime = one.drainedTime(s.Drained, c.Now)
 			s.Targets = &o.target.shown
 			if len(m.selections) <= status.PlainNodes && one.retained > 0 {
 				s.Retained = o.retainedBy(one)

@@ -39,6 +39,7 @@ type simulation struct {
 	before  map[string]bool
 	returns returns
 	answers answers
+	lates   lates
 	// freed is true if a maintenance went straight from Idle to Complete: that may
 	// lift a person's cordon.
 	freed bool
@@ -60,6 +61,7 @@ func simulate(t *testing.T, each uint64) {
 			for range unrest {
 				s.happen()
 				s.changeReturns()
+				s.changeDeadlines()
 				s.changeRules()
 				s.changeAnswers()
 				s.step(true)
@@ -71,13 +73,16 @@ func simulate(t *testing.T, each uint64) {
 	if returnedInSimulations < simulations/10/int(each) {
 		t.Errorf("only %d maintenances have completed themselves", returnedInSimulations)
 	}
+	if givenBackInSimulations < simulations/10/int(each) {
+		t.Errorf("only %d times nodes were given back at a deadline", givenBackInSimulations)
+	}
 	checkCameOfRequests(t, asking/20/int(each))
 }
 
 func newSimulation(t *testing.T, seed uint64) *simulation {
 	s := &simulation{
 		world: newWorld(t), t: t, random: rand.New(rand.NewPCG(seed, 4212)), selectors: seed%2 == 0,
-		before: map[string]bool{}, returns: newReturns(seed), answers: newAnswers(seed),
+		before: map[string]bool{}, returns: newReturns(seed), answers: newAnswers(seed), lates: newLates(seed),
 	}
 	s.runners.DaemonSets = s.random.IntN(2) == 0
 	s.runners.Agents = map[string]maintenance.Agent{"node-0": {}}
@@ -248,6 +253,7 @@ func (s *simulation) step(failures bool) maintenance.Decision {
 		s.t.Fatalf("the order of the snapshot makes a difference:\n%s", cmp.Diff(decision, again))
 	}
 	s.check(decision)
+	s.checkDeadlines()
 	failed := s.recordSome(decision, failures)
 	for i := range decision.Nodes {
 		d := &decision.Nodes[i]
@@ -269,6 +275,9 @@ func (s *simulation) recordSome(decision maintenance.Decision, failures bool) ma
 	for i := range decision.Maintenances {
 		d := &decision.Maintenances[i]
 		switch {
+		case d.GiveBack != nil:
+			failed[d.Maintenance.Name] = true
+			s.lates.decided(s, d, failures)
 		case failures && (d.Record || d.HandOver != nil) && s.chance(10):
 			failed[d.Maintenance.Name] = true
 		case failures && !d.Record && d.HandOver == nil && !d.DropFinalizer && s.chance(30): // written late
@@ -379,22 +388,4 @@ func (s *simulation) completeAll() {
 		s.checkRestored(node)
 	}
 	s.checkNobodyIsAsked()
-}
-
-func (s *simulation) checkRestored(node *corev1.Node) {
-	if node.Labels[v1alpha1.HandedOverLabel]+node.Labels[v1alpha1.DaemonSetDrainLabel] != "" || len(node.Annotations)+len(node.Spec.Taints) > 0 {
-		s.t.Errorf("node %s is still held: %s, %v", node.Name, node.Annotations, node.Spec.Taints)
-	}
-	if node.Spec.Unschedulable && !s.before[node.Name] {
-		s.t.Errorf("node %s stays cordoned", node.Name)
-	}
-	if !node.Spec.Unschedulable && s.before[node.Name] && !s.freed {
-		s.t.Errorf("a person's cordon of node %s is lifted", node.Name)
-	}
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			continue
-		}
-		s.t.Errorf("node %s still has condition %s", node.Name, c.Type)
-	}
 }

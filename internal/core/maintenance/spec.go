@@ -35,6 +35,8 @@ type maintenance struct {
 	// completeWhen is nil if the maintenance is not completed automatically.
 	completeWhen *handover.When
 	deadline     *deadline.Deadline
+	// givenBack is nil if no deadline has given nodes back.
+	givenBack *deadline.Record
 	// ofMachine is true if the Machine of another controller goes with the node, paused if its
 	// drain is paused: it waits for pods and requests none to leave.
 	ofMachine, paused bool
@@ -67,6 +69,7 @@ func readMaintenances(objects []*v1alpha1.NodeMaintenance) []*maintenance {
 		m := &maintenance{object: object, age: age, stage: Stage(object), ofMachine: bridge.OfMachine(object), paused: bridge.Paused(object)}
 		m.starts = m.stage != v1alpha1.StageIdle && !hasStarted(object, m.stage)
 		m.began = drainBegan(object)
+		m.givenBack = deadline.ReadRecord(object)
 		m.finished = Finished(object)
 		if !m.finished {
 			m.invalid = m.parse()

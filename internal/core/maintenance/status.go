@@ -33,7 +33,8 @@ func (c *conclusion) report(m *maintenance, d *MaintenanceDecision) {
 	sum.Late = meta.IsStatusConditionTrue(d.Status.Conditions, v1alpha1.ConditionPastDeadline)
 	d.Status.Summary = status.Summary(m.stage, sum, m.ending())
 	c.completeAutomatically(m, d)
-	d.Record = d.Record || c.grown(m) || becameLate(m.object.Status.Conditions, d.Status.Conditions, v1alpha1.ReasonDeletingPods)
+	d.GiveBack = c.giveBack(m, d)
+	d.Record = d.Record || c.grown(m) || m.newlyDrained(nodes) || becameLate(m.object.Status.Conditions, d.Status.Conditions, v1alpha1.ReasonDeletingPods)
 	d.Urgent = status.Flipped(m.object.Status.Conditions, d.Status.Conditions)
 	d.Events = append(m.events(nodes, d), c.blockedEvents(m, nodes, d)...)
 }
@@ -80,7 +81,11 @@ func (c *conclusion) conditions(m *maintenance, t status.Totals) []metav1.Condit
 }
 
 func (m *maintenance) ending() metav1.Condition {
-	return status.Ending(&m.object.Status, hasStarted(m.object, v1alpha1.StageDrain), !m.starts)
+	late := ""
+	if m.givenBack != nil {
+		late = m.givenBack.Message()
+	}
+	return status.Ending(&m.object.Status, hasStarted(m.object, v1alpha1.StageDrain), !m.starts, late)
 }
 
 func add(t *status.Totals, o *outcome, s *nodeStatus) {
@@ -115,7 +120,7 @@ func (c *conclusion) grown(m *maintenance) bool {
 	})
 }
 
-func (m *maintenance) givenBack() int {
+func (m *maintenance) completedNodes() int {
 	if !m.holds() {
 		return 0
 	}

@@ -225,10 +225,11 @@ func (w *world) pass() maintenance.Decision {
 	return decision
 }
 
-// ended returns true if the decision completes a maintenance because its node is back.
+// ended returns true if the decision completes a maintenance because its node is back, or gives
+// nodes back.
 func ended(decision maintenance.Decision, name string) bool {
 	return slices.ContainsFunc(decision.Maintenances, func(d maintenance.MaintenanceDecision) bool {
-		return d.Returned && d.Maintenance.Name == name
+		return (d.Returned || d.GiveBack != nil) && d.Maintenance.Name == name
 	})
 }
 
@@ -240,12 +241,24 @@ func (w *world) record(d *maintenance.MaintenanceDecision) {
 	if d.HandOver != nil {
 		w.handOver(m, *d.HandOver)
 	}
+	if d.GiveBack != nil {
+		w.giveBack(m, d.GiveBack)
+		return
+	}
 	d.Status.DeepCopyInto(&m.Status)
 	if d.Complete {
 		m.Spec.Stage = v1alpha1.StageComplete
 	}
 	if d.DropFinalizer {
 		m.Finalizers = slices.DeleteFunc(m.Finalizers, func(f string) bool { return f == v1alpha1.MaintenanceCompletionFinalizer })
+	}
+}
+
+func (w *world) giveBack(m *v1alpha1.NodeMaintenance, late *maintenance.GiveBack) {
+	metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1alpha1.GivenBackAnnotation, late.Record)
+	m.Generation++
+	if m.Spec.CompletedNodes = append(m.Spec.CompletedNodes, late.Nodes...); len(late.Nodes) == 0 {
+		m.Spec.Stage = v1alpha1.StageComplete
 	}
 }
 

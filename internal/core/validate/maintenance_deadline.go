@@ -10,24 +10,35 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
-// DeadlineRefusal refuses a deadline that deletes and has passed, because all pods of the selected
-// nodes would be deleted at once. It is empty for other deadlines, and while the clock is skewed:
-// nothing is deleted then.
+// DeadlineRefusal refuses a deadline that has passed and would at once delete all pods of the selected
+// nodes, or give all of these back. It is empty for other deadlines, and while the clock is skewed:
+// nothing is done then.
 func (c MaintenanceChange) DeadlineRefusal() string {
-	if c.Ends() || !c.deletesAtDeadline() || !c.asksForDeletion() {
+	if c.Ends() || c.New.Spec.Deadline == nil || c.New.Spec.Deadline.Time.After(c.Now) {
 		return ""
 	}
 	at := c.New.Spec.Deadline.Time
-	if at.After(c.Now) {
+	if c.onDeadline() == v1alpha1.DeadlineGiveBack && (c.changesDeadline() || c.drainsNow()) {
+		return fmt.Sprintf("spec.deadline.time %s has passed (it is %s), and with spec.deadline.onDeadline GiveBack all nodes would be given back at once: "+
+			"set spec.deadline.time to a time that is still to come, or spec.deadline.onDeadline to Wait", phrase.Time(at.Time), phrase.Time(c.Now))
+	}
+	if c.onDeadline() != v1alpha1.DeadlineDelete || !c.asksForDeletion() {
 		return ""
 	}
 	return fmt.Sprintf("spec.deadline.time %s has passed (it is %s), and with spec.deadline.onDeadline Delete all pods of the selected nodes would be deleted at once: "+
 		"set spec.deadline.time to a time that is still to come, or spec.deadline.onDeadline to Wait", phrase.Time(at.Time), phrase.Time(c.Now))
 }
 
-func (c MaintenanceChange) deletesAtDeadline() bool {
-	d := c.New.Spec.Deadline
-	return d != nil && d.OnDeadline == v1alpha1.DeadlineDelete
+func (c MaintenanceChange) onDeadline() v1alpha1.DeadlineAction {
+	if c.New.Spec.Deadline == nil {
+		return ""
+	}
+	return c.New.Spec.Deadline.OnDeadline
+}
+
+// drainsNow reports whether the change starts the drain.
+func (c MaintenanceChange) drainsNow() bool {
+	return c.New.Spec.Stage == v1alpha1.StageDrain && (c.Old == nil || c.Old.Spec.Stage != v1alpha1.StageDrain)
 }
 
 // asksForDeletion reports whether the change deletes more pods or at another time.
@@ -42,6 +53,9 @@ func (c MaintenanceChange) changesDeadline() bool {
 func (c MaintenanceChange) ofDeadline() []string {
 	d := c.New.Spec.Deadline
 	if d == nil || !c.changesDeadline() && c.Old.Spec.Stage == c.New.Spec.Stage {
+		return nil
+	}
+	if d.OnDeadline == v1alpha1.DeadlineGiveBack {
 		return nil
 	}
 	if d.OnDeadline != v1alpha1.DeadlineDelete {

@@ -27,6 +27,10 @@ func deletes(stage v1alpha1.NodeMaintenanceStage) *v1alpha1.NodeMaintenance {
 	return until(rack(stage), v1alpha1.DeadlineDelete)
 }
 
+func givesBack(stage v1alpha1.NodeMaintenanceStage) *v1alpha1.NodeMaintenance {
+	return until(rack(stage), v1alpha1.DeadlineGiveBack)
+}
+
 func waits(stage v1alpha1.NodeMaintenanceStage) *v1alpha1.NodeMaintenance {
 	return until(rack(stage), v1alpha1.DeadlineWait)
 }
@@ -51,6 +55,13 @@ func TestDeadlineThatHasPassedIsRefused(t *testing.T) {
 		"the clock is skewed":            {new: deletes("Drain"), skewed: true, warns: 1},
 		"it waits":                       {new: waits("Drain"), before: time.Hour},
 		"it waits and has passed":        {new: waits("Drain"), warns: 1},
+		"it gives back":                  {new: givesBack("Drain"), before: time.Hour},
+		"it gives back all at once":      {new: givesBack("Drain"), refused: true},
+		"... by a skewed clock":          {new: givesBack("Drain"), skewed: true},
+		"it is to give back now":         {old: waits("Drain"), new: givesBack("Drain"), refused: true},
+		"it drains to be given back":     {old: givesBack("Cordon"), new: givesBack("Drain"), refused: true},
+		"it gives back, and is labelled": {old: givesBack("Drain"), new: changed(givesBack("Drain"), func(m *v1alpha1.NodeMaintenance) { m.Labels = map[string]string{"a": "b"} })},
+		"it has given back":              {old: givesBack("Drain"), new: givesBack("Complete")},
 		"it drains when it has passed":   {old: deletes("Cordon"), new: deletes("Drain"), refused: true},
 		"it drains before":               {old: deletes("Cordon"), new: deletes("Drain"), before: time.Hour, warns: 1},
 		"it is to delete now":            {old: waits("Drain"), new: deletes("Drain"), refused: true},

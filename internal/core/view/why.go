@@ -51,6 +51,9 @@ func (f PodFacts) Why() []string {
 		stage := string(m.Spec.Stage)
 		if m.Spec.Deadline != nil {
 			stage += ", deadline " + m.Spec.Deadline.Time.UTC().Format(time.RFC3339)
+			if action := m.Spec.Deadline.OnDeadline; action == v1alpha1.DeadlineDelete || action == v1alpha1.DeadlineGiveBack {
+				stage += " (" + string(action) + ")"
+			}
 		}
 		lines = append(lines, fmt.Sprintf("NodeMaintenance %s (stage %s) holds the node: %s", m.Name, stage, excerpt.Line(m.Status.Summary, maxWords)))
 	}

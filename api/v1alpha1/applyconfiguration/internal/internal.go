@@ -806,6 +806,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: dev.ebbtide.ebbtide.api.v1alpha1.DrainPlanEntry
           elementRelationship: atomic
+    - name: drainedTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
     - name: fastForwardedBy
       type:
         scalar: string

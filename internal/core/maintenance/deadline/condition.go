@@ -19,6 +19,8 @@ type Left struct {
 	// Unread counts the nodes whose pods could not be read.
 	Unread  int
 	Blocked string
+	// GivenBack is nil if the deadline has given no node back.
+	GivenBack *Record
 }
 
 // Condition returns the condition PastDeadline of a maintenance in Drain.
@@ -28,7 +30,10 @@ func (d *Deadline) Condition(state State, left Left) metav1.Condition {
 	switch state {
 	case Ahead:
 		condition.Reason, condition.Message = v1alpha1.ReasonDeadlineAhead, "The nodes are to be empty by "+by+". Nothing is deleted then."
-		if d.Deletes {
+		switch {
+		case d.GivesBack:
+			condition.Message = "Nodes that are not drained by " + by + " are given back then. Nothing is deleted."
+		case d.Deletes:
 			condition.Message = fmt.Sprintf("Until %s pods leave within their budgets. What is left then is deleted past them, to be gone by %s.",
 				inWords(d.Begin), by)
 		}
@@ -38,11 +43,19 @@ func (d *Deadline) Condition(state State, left Left) metav1.Condition {
 			"Set spec.deadline.time to a time that is still to come, or remove spec.deadline."
 	case Unknown:
 		condition.Status, condition.Reason = metav1.ConditionUnknown, v1alpha1.ReasonClockSkewed
-		condition.Message = "Whether the deadline " + by + " has come is not known, so nothing is deleted for it: " + skew.Message
+		condition.Message = "Whether the deadline " + by + " has come is not known, so nothing is " + d.action() + " for it: " + skew.Message
 	default:
 		d.setLate(left, &condition)
 	}
 	return condition
+}
+
+// action returns what the deadline does, as a participle.
+func (d *Deadline) action() string {
+	if d.GivesBack {
+		return "given back"
+	}
+	return "deleted"
 }
 
 func inWords(at time.Time) string { return at.UTC().Format(time.RFC3339) }
@@ -53,6 +66,13 @@ func (d *Deadline) setLate(left Left, condition *metav1.Condition) {
 		unread = fmt.Sprintf(" The pods of %s could not be read.", phrase.Count(left.Unread, "node"))
 	}
 	switch {
+	case d.GivesBack && left.GivenBack != nil:
+		condition.Status, condition.Reason = metav1.ConditionTrue, v1alpha1.ReasonGivenBack
+		condition.Message = left.GivenBack.Message()
+		if left.Pods > 0 {
+			condition.Message += fmt.Sprintf(" On nodes that stay cordoned %s left: %s.", are(left.Pods), left.Named)
+		}
+		condition.Message += unread
 	case left.Pods == 0 && left.Unread > 0:
 		condition.Status, condition.Reason = metav1.ConditionUnknown, v1alpha1.ReasonWaitingForPods
 		condition.Message = "The deadline " + inWords(d.Time) + " has come." + unread
@@ -70,6 +90,10 @@ func (d *Deadline) setLate(left Left, condition *metav1.Condition) {
 
 func (d *Deadline) explainLeft(left Left) (reason, message string) {
 	by, named, are := inWords(d.Time), left.Named, are(left.Pods)
+	if d.GivesBack {
+		return v1alpha1.ReasonWaitingForPods, fmt.Sprintf(
+			"The deadline %s has passed, and %s left on nodes that stay cordoned, because they had been drained before: %s.", by, are, named)
+	}
 	if !d.Deletes {
 		return v1alpha1.ReasonWaitingForPods, fmt.Sprintf(
 			"The deadline %s has passed, and %s left: %s. Nothing is deleted, as spec.deadline.onDeadline is Wait.", by, are, named)

@@ -1,9 +1,7 @@
 // Package deadline decides what spec.deadline of a maintenance has come to: how far it takes
 // the drain plan on a node, which pods are deleted past their budgets, with which grace
-// period, and what the condition PastDeadline says.
-//
-// A deadline that had passed before the drain began, or that would have come by a clock that
-// is skewed, deletes nothing.
+// period, and what the condition PastDeadline says. A deadline that would have come by a skewed
+// clock does nothing, and one that had passed before the drain began deletes nothing.
 package deadline
 
 import (
@@ -28,7 +26,8 @@ const (
 type Deadline struct {
 	// Time is the deadline, Begin the first deletion; equal if nothing is deleted.
 	Time, Begin time.Time
-	Deletes     bool
+	// Deletes is true if pods are deleted, GivesBack if nodes that are not drained are given back.
+	Deletes, GivesBack bool
 }
 
 // Read reads spec.deadline; nil if there is none. The error names the field at fault.
@@ -42,6 +41,8 @@ func Read(spec *v1alpha1.Deadline) (*Deadline, error) {
 	d := &Deadline{Time: spec.Time.Time, Begin: spec.Time.Time}
 	switch spec.OnDeadline {
 	case v1alpha1.DeadlineWait, "":
+	case v1alpha1.DeadlineGiveBack:
+		d.GivesBack = true
 	case v1alpha1.DeadlineDelete:
 		seconds := spec.DeleteBeforeSeconds
 		if seconds == 0 {
@@ -52,7 +53,7 @@ func Read(spec *v1alpha1.Deadline) (*Deadline, error) {
 		}
 		d.Deletes, d.Begin = true, d.Time.Add(-time.Duration(seconds)*time.Second)
 	default:
-		return nil, fmt.Errorf("spec.deadline.onDeadline: must be Wait or Delete, is %q", spec.OnDeadline)
+		return nil, fmt.Errorf("spec.deadline.onDeadline: must be Wait, Delete or GiveBack, is %q", spec.OnDeadline)
 	}
 	return d, nil
 }
@@ -69,7 +70,7 @@ const (
 	TooEarly
 	// Unknown means that it has come, by a clock that is skewed.
 	Unknown
-	// Came means that the pods that are left are deleted, or late.
+	// Came means that the pods that are left are deleted or late, or their nodes given back.
 	Came
 )
 

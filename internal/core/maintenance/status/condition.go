@@ -56,14 +56,16 @@ func Set(m *v1alpha1.NodeMaintenance, now time.Time, conditions *[]metav1.Condit
 
 // Ending returns the condition Succeeded of a maintenance in Complete. It is recorded once, before
 // the status loses its nodes. Draining is true if the maintenance was in Drain, recorded if
-// Complete is in its status already.
-func Ending(status *v1alpha1.NodeMaintenanceStatus, draining, recorded bool) metav1.Condition {
+// Complete is in its status already. Late is empty if its deadline has given no nodes back.
+func Ending(status *v1alpha1.NodeMaintenanceStatus, draining, recorded bool, late string) metav1.Condition {
 	if known := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSucceeded); known != nil {
 		return *known
 	}
 	ending := metav1.Condition{Type: v1alpha1.ConditionSucceeded, Status: metav1.ConditionTrue}
 	drained := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionDrained)
 	switch {
+	case late != "":
+		ending.Status, ending.Reason, ending.Message = metav1.ConditionFalse, v1alpha1.ReasonDeadlinePassed, late
 	case !draining:
 		ending.Reason, ending.Message = v1alpha1.ReasonNotDraining, "Complete, was not in stage Drain."
 	case drained != nil && drained.Status == metav1.ConditionTrue:

@@ -167,6 +167,9 @@ const nodeBytes = 160
 // size estimates the bytes that the node takes in the object.
 func (n *Node) size(d detail) int {
 	size := nodeBytes + len(n.NodeRef.Name) + len(`"state":"",`) + len(n.State) + len(n.DrainMessage) + len(n.FastForwardedBy) + n.Targets.written(d).Size
+	if n.DrainedTime != nil {
+		size += len(`"drainedTime":"2026-03-01T22:00:00Z",`)
+	}
 	for _, awaited := range n.AwaitedNodes {
 		size += len(`"awaitedNodes":[{"name":""}],`) + len(awaited.Name)
 	}

@@ -17,19 +17,21 @@ func TestEndingRecordsHowTheMaintenanceEnded(t *testing.T) {
 	for name, test := range map[string]struct {
 		conditions         []metav1.Condition
 		draining, recorded bool
-		want               string
+		late, want         string
 	}{
-		"it was not in Drain":                       {nil, false, false, "True NotDraining"},
-		"it was drained":                            {drained(metav1.ConditionTrue), true, false, "True Drained"},
-		"it was not drained":                        {drained(metav1.ConditionFalse), true, false, "False Cancelled"},
-		"... and an older manager has completed it": {drained(metav1.ConditionFalse), true, true, "False Cancelled"},
-		"nothing was said of it":                    {nil, true, false, "False Cancelled"},
-		"... as an older manager has forgotten it":  {nil, true, true, "Unknown Unknown"},
+		"it was not in Drain":                       {nil, false, false, "", "True NotDraining"},
+		"it was drained":                            {drained(metav1.ConditionTrue), true, false, "", "True Drained"},
+		"it was not drained":                        {drained(metav1.ConditionFalse), true, false, "", "False Cancelled"},
+		"... and an older manager has completed it": {drained(metav1.ConditionFalse), true, true, "", "False Cancelled"},
+		"its deadline has given nodes back":         {drained(metav1.ConditionTrue), true, false, "late", "False DeadlinePassed"},
+		"... before its drain was recorded":         {nil, false, false, "late", "False DeadlinePassed"},
+		"nothing was said of it":                    {nil, true, false, "", "False Cancelled"},
+		"... as an older manager has forgotten it":  {nil, true, true, "", "Unknown Unknown"},
 		"it has ended before, and so it stays so": {
-			[]metav1.Condition{{Type: v1alpha1.ConditionSucceeded, Status: metav1.ConditionTrue, Reason: "Drained"}}, true, true, "True Drained",
+			[]metav1.Condition{{Type: v1alpha1.ConditionSucceeded, Status: metav1.ConditionTrue, Reason: "Drained"}}, true, true, "late", "True Drained",
 		},
 	} {
-		got := status.Ending(&v1alpha1.NodeMaintenanceStatus{Conditions: test.conditions}, test.draining, test.recorded)
+		got := status.Ending(&v1alpha1.NodeMaintenanceStatus{Conditions: test.conditions}, test.draining, test.recorded, test.late)
 		if is := string(got.Status) + " " + got.Reason; is != test.want {
 			t.Errorf("%s: Succeeded is %s, want %s", name, is, test.want)
 		}

@@ -17,11 +17,12 @@ type DeadlineApplyConfiguration struct {
 	Time *v1.Time `json:"time,omitempty"`
 	// onDeadline is the action for the remaining pods. Wait continues and reports them; Delete
 	// deletes them regardless of their budgets, which needs the verb bypass-budgets on
-	// nodemaintenances. Defaults to Wait.
+	// nodemaintenances; GiveBack restores the nodes that are not drained, and keeps those that
+	// are. Defaults to Wait.
 	OnDeadline *apiv1alpha1.DeadlineAction `json:"onDeadline,omitempty"`
 	// deleteBeforeSeconds is the lead of the deletions before time, from 3 to 86400. Pods are
 	// deleted by rising priority, with grace periods that end at most two seconds before time.
-	// Ignored with Wait. Defaults to 60, twice the usual grace period.
+	// Only used with Delete. Defaults to 60, twice the usual grace period.
 	DeleteBeforeSeconds *int32 `json:"deleteBeforeSeconds,omitempty"`
 }
 

@@ -4,6 +4,7 @@ package v1alpha1
 
 import (
 	apiv1alpha1 "ebbtide.dev/ebbtide/api/v1alpha1"
+	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // NodeMaintenanceNodeStatusApplyConfiguration represents a declarative configuration of the NodeMaintenanceNodeStatus type for use
@@ -20,6 +21,8 @@ type NodeMaintenanceNodeStatusApplyConfiguration struct {
 	// state is the state of the node's drain. Unset in stages Cordon and Complete. Expect unknown
 	// values.
 	State *apiv1alpha1.NodeState `json:"state,omitempty"`
+	// drainedTime is the time when the node was first drained.
+	DrainedTime *v1.Time `json:"drainedTime,omitempty"`
 	// drainMessage describes the state, for people.
 	DrainMessage *string `json:"drainMessage,omitempty"`
 	// awaitedNodes lists nodes whose pods have to leave first, in state WaitingForNodes. At most 3
@@ -74,6 +77,14 @@ func (b *NodeMaintenanceNodeStatusApplyConfiguration) WithDrainTargets(values ..
 // If called multiple times, the State field is set to the value of the last call.
 func (b *NodeMaintenanceNodeStatusApplyConfiguration) WithState(value apiv1alpha1.NodeState) *NodeMaintenanceNodeStatusApplyConfiguration {
 	b.State = &value
+	return b
+}
+
+// WithDrainedTime sets the DrainedTime field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the DrainedTime field is set to the value of the last call.
+func (b *NodeMaintenanceNodeStatusApplyConfiguration) WithDrainedTime(value v1.Time) *NodeMaintenanceNodeStatusApplyConfiguration {
+	b.DrainedTime = &value
 	return b
 }
 
