@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	_ "time/tzdata" // images have no zoneinfo
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
