@@ -214,3 +214,13 @@ const (
 	// hook was removed.
 	EventBridgeGivenUp = "BridgeGivenUp"
 )
+
+// Reasons of events on NodeRollouts.
+const (
+	// EventRolloutNodeStarted: a node is under maintenance.
+	EventRolloutNodeStarted = "NodeStarted"
+	// EventRolloutNodeFailed warns that a node failed.
+	EventRolloutNodeFailed = "NodeFailed"
+	// EventRolloutComplete: every node is done, failed or skipped.
+	EventRolloutComplete = "RolloutComplete"
+)

@@ -223,4 +223,6 @@ const (
 	// BypassBudgetsVerb on nodemaintenances is the right to ask for LockTimeoutDelete and
 	// DeadlineDelete.
 	BypassBudgetsVerb = "bypass-budgets"
+	// ApproveVerb on noderollouts is the right to approve after canary nodes.
+	ApproveVerb = "approve"
 )

@@ -145,6 +145,8 @@ const (
 	RolloutWaitsForOtherNodes = "OtherNodes"
 	// RolloutWaitsForCanary: the canary nodes must be done first.
 	RolloutWaitsForCanary = "Canary"
+	// RolloutWaitsForApproval: the canary nodes are done, and a user must approve.
+	RolloutWaitsForApproval = "Approval"
 	// RolloutWaitsForWindow: no window is open, or too little time is left in it.
 	RolloutWaitsForWindow = "Window"
 	// RolloutWaitsForBlackout: a blackout lasts.

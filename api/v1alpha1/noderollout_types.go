@@ -193,6 +193,12 @@ type RolloutCanary struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=604800
 	SoakSeconds int32 `json:"soakSeconds,omitempty"`
+
+	// approved makes other nodes wait for a user while it is false. Setting it to true needs the
+	// verb approve on noderollouts. It becomes false again when nodeSelector or target changes. If
+	// unset, no approval is needed.
+	// +optional
+	Approved *bool `json:"approved,omitempty"`
 }
 
 // MaintenanceWindow is a period that recurs weekly.

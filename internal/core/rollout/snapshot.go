@@ -29,8 +29,11 @@ type Snapshot struct {
 
 // Decision is what to do for all rollouts.
 type Decision struct {
-	// Rollouts are in the order of their names.
+	// Rollouts are in the order of their age.
 	Rollouts []RolloutDecision
+	// Orphans release the NodeMaintenances of rollouts that do not exist in the snapshot. They are
+	// made only if the API server does not have the rollout either.
+	Orphans []Change
 	// WakeTime is the time when time alone changes the decision; zero is never.
 	WakeTime time.Time
 }

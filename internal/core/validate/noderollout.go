@@ -78,9 +78,8 @@ func RolloutFaults(spec *v1alpha1.NodeRolloutSpec) []string {
 	}
 	_, err := maintenance.Matching(&v1alpha1.NodeMaintenanceSpec{NodeSelector: spec.NodeSelector}, nil)
 	note(err)
-	if spec.Target != nil {
-		note(handover.Check("spec.target", spec.Target))
-	}
+	_, err = handover.ReadTarget("spec.target", spec.Target)
+	note(err)
 	_, err = drainplan.Compile("spec.maintenance.drainPlan", spec.Maintenance.DrainPlan)
 	note(err)
 	return faults

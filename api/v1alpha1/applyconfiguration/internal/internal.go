@@ -1163,6 +1163,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: dev.ebbtide.ebbtide.api.v1alpha1.RolloutCanary
   map:
     fields:
+    - name: approved
+      type:
+        scalar: boolean
     - name: nodeCount
       type:
         scalar: numeric

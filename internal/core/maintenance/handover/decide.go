@@ -5,7 +5,6 @@
 package handover
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,13 +27,11 @@ const (
 
 // When is spec.completeWhen of a maintenance with one node.
 type When struct {
-	spec        *v1alpha1.CompleteWhen
+	target      *Target
 	maintenance types.UID
 	node        string
 	boots       int32 // 0 if the node need not boot
-	// kubelet is nil if the version of the kubelet is no range.
-	kubelet versionRange
-	ready   time.Duration
+	ready       time.Duration
 	// record is nil if the node was not handed over yet.
 	record *Record
 }
@@ -49,7 +46,11 @@ func Read(m *v1alpha1.NodeMaintenance, node string) (*When, error) {
 	case node == "":
 		return nil, errors.New("spec.completeWhen: works on one node: select it by matchFields metadata.name")
 	}
-	w := &When{spec: spec, maintenance: m.UID, node: node, record: readRecord(m, node), ready: usualReadySeconds * time.Second}
+	target, err := ReadTarget("spec.completeWhen", spec)
+	if err != nil {
+		return nil, err
+	}
+	w := &When{target: target, maintenance: m.UID, node: node, record: readRecord(m, node), ready: usualReadySeconds * time.Second}
 	if spec.ReadySeconds != nil {
 		w.ready = time.Duration(*spec.ReadySeconds) * time.Second
 	}
@@ -59,30 +60,7 @@ func Read(m *v1alpha1.NodeMaintenance, node string) (*When, error) {
 			w.boots = max(1, *inPlace.ExpectedRebootCount)
 		}
 	}
-	var err error
-	if w.kubelet, err = parse("spec.completeWhen", spec); err != nil {
-		return nil, err
-	}
 	return w, nil
-}
-
-// Check returns an error that names the invalid field, below path.
-func Check(path string, spec *v1alpha1.CompleteWhen) error {
-	_, err := parse(path, spec)
-	return err
-}
-
-// parse returns the range of the kubelet; nil if it is none.
-func parse(path string, spec *v1alpha1.CompleteWhen) (kubelet versionRange, err error) {
-	if isRange(spec.KubeletVersion) {
-		if kubelet, err = parseRange(spec.KubeletVersion); err != nil {
-			return nil, fmt.Errorf("%s.kubeletVersion: %w", path, err)
-		}
-	}
-	if !spec.NewBoot && cmp.Or(spec.KubeletVersion, spec.KernelVersion, spec.OSImage, spec.ContainerRuntimeVersion) == "" {
-		return nil, fmt.Errorf("%s: says nothing about the node: give newBoot: true or a version", path)
-	}
-	return kubelet, nil
 }
 
 // Facts holds what a decision about a node depends on.
@@ -168,26 +146,7 @@ func (w *When) missing(node *corev1.Node, record *Record) (reason, message strin
 		}
 		return v1alpha1.ReasonWaitingForBoot, message + ", a new boot is wanted"
 	}
-	info := &node.Status.NodeInfo
-	kubelet := info.KubeletVersion == w.spec.KubeletVersion
-	if w.kubelet != nil {
-		kubelet = w.kubelet.contains(info.KubeletVersion)
-	}
-	for _, one := range []struct {
-		met                    bool
-		what, reported, wanted string
-	}{
-		{kubelet, "kubelet", info.KubeletVersion, w.spec.KubeletVersion},
-		{info.KernelVersion == w.spec.KernelVersion, "kernel", info.KernelVersion, w.spec.KernelVersion},
-		{info.OSImage == w.spec.OSImage, "operating system", info.OSImage, w.spec.OSImage},
-		{info.ContainerRuntimeVersion == w.spec.ContainerRuntimeVersion, "container runtime", info.ContainerRuntimeVersion, w.spec.ContainerRuntimeVersion},
-	} {
-		if one.wanted != "" && !one.met {
-			reported := cmp.Or(excerpt.Line(one.reported, maxReported), "of an unknown version")
-			return v1alpha1.ReasonWaitingForVersion, fmt.Sprintf("%s runs %s %s, %s is wanted", node.Name, one.what, reported, one.wanted)
-		}
-	}
-	return "", ""
+	return w.target.mismatch(node)
 }
 
 // judge decides whether the node has come back. Settled is true if the start of its state is known.

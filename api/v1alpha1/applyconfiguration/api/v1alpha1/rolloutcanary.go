@@ -12,6 +12,10 @@ type RolloutCanaryApplyConfiguration struct {
 	// soakSeconds is the time between the end of the last canary and the start of other nodes,
 	// from 0 to 604800. Defaults to 0.
 	SoakSeconds *int32 `json:"soakSeconds,omitempty"`
+	// approved makes other nodes wait for a user while it is false. Setting it to true needs the
+	// verb approve on noderollouts. It becomes false again when nodeSelector or target changes. If
+	// unset, no approval is needed.
+	Approved *bool `json:"approved,omitempty"`
 }
 
 // RolloutCanaryApplyConfiguration constructs a declarative configuration of the RolloutCanary type for use with
@@ -33,5 +37,13 @@ func (b *RolloutCanaryApplyConfiguration) WithNodeCount(value int32) *RolloutCan
 // If called multiple times, the SoakSeconds field is set to the value of the last call.
 func (b *RolloutCanaryApplyConfiguration) WithSoakSeconds(value int32) *RolloutCanaryApplyConfiguration {
 	b.SoakSeconds = &value
+	return b
+}
+
+// WithApproved sets the Approved field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Approved field is set to the value of the last call.
+func (b *RolloutCanaryApplyConfiguration) WithApproved(value bool) *RolloutCanaryApplyConfiguration {
+	b.Approved = &value
 	return b
 }

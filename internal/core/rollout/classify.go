@@ -1,0 +1,255 @@
+package rollout
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/command"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
+)
+
+// maxText bounds a text of others in a message, in bytes.
+const maxText = 200
+
+// state is the state of a node in a rollout.
+type state int
+
+const (
+	waiting state = iota
+	working
+	done
+	failed
+	skipped
+)
+
+// rollout is a rollout and the nodes that are part of it.
+type rollout struct {
+	*fleet
+	object *v1alpha1.NodeRollout
+	spec   *Spec
+	// invalid is why spec is nil.
+	invalid error
+	target  string // a hash
+	units   []*unit
+	changes []Change
+	starts  []*v1alpha1.NodeMaintenance
+	// wakeTime is the time when time alone changes the decision; zero is never.
+	wakeTime time.Time
+}
+
+// unit is a node in a rollout.
+type unit struct {
+	*node
+	rollout *rollout
+	// record is that of the latest attempt; nil if there is none.
+	record          *record
+	state           state
+	reason, message string
+	// retry is true if the last attempt did not drain in time, and the next one follows.
+	retry bool
+	// doneTime is the time when its maintenance was done; zero if it needed none.
+	doneTime time.Time
+}
+
+func (r *rollout) wake(at time.Time) {
+	if at.After(r.Now) {
+		r.wakeTime = earlier(r.wakeTime, at)
+	}
+}
+
+// ending returns true if the rollout ends before it is complete.
+func (r *rollout) ending() bool {
+	return r.object.Spec.State == v1alpha1.RolloutAborted || r.object.DeletionTimestamp != nil
+}
+
+// complete returns true if this generation was complete before.
+func (r *rollout) complete() bool {
+	return r.object.Status.CompletedGeneration == r.object.Generation && r.object.Generation > 0
+}
+
+// classify determines the state of each node of a rollout. Nodes under maintenance stay part of it,
+// even if they are no longer selected.
+func (f *fleet) classify(object *v1alpha1.NodeRollout) *rollout {
+	r := &rollout{fleet: f, object: object, target: hashOf(object.Spec.Target)}
+	r.spec, r.invalid = Read(&object.Spec)
+	records := f.records[string(object.UID)]
+	unread := f.unread(object)
+	for _, n := range f.nodes {
+		u := &unit{node: n, rollout: r, record: r.latest(n, records[n.Name])}
+		selected := r.spec != nil && r.spec.Selects(n.Node, object.Spec.ControlPlane)
+		live := u.record != nil && u.record.live()
+		switch {
+		case unread[n.Name] && u.record == nil:
+			u.state, u.reason, u.message = working, v1alpha1.RolloutNodeStarting, "Whether its NodeMaintenance exists is unknown, as it could not be read."
+			n.startedBy = cmp.Or(n.startedBy, object.Name)
+		case selected || live:
+			r.judge(u)
+		default:
+			continue
+		}
+		if !r.complete() || u.state != waiting {
+			r.units = append(r.units, u)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(records)) {
+		if f.byName[name] == nil {
+			r.forget(records[name])
+		}
+	}
+	return r
+}
+
+// unread returns the nodes whose NodeMaintenance could not be read.
+func (f *fleet) unread(object *v1alpha1.NodeRollout) map[string]bool {
+	unread := map[string]bool{}
+	for _, entry := range object.Status.Working {
+		unread[entry.Name] = f.Unknown[entry.NodeMaintenanceName]
+	}
+	return unread
+}
+
+// latest returns the record of the latest attempt for a node, and ends the others: those that it
+// replaces, and those of a former node of this name.
+func (r *rollout) latest(n *node, records []*record) *record {
+	var latest *record
+	var others []*record
+	for _, one := range records {
+		if latest == nil && one.NodeUID == string(n.UID) {
+			latest = one
+			continue
+		}
+		others = append(others, one)
+	}
+	if r.object.DeletionTimestamp != nil {
+		others = records
+	}
+	r.forget(others)
+	return latest
+}
+
+// forget ends records that count no more. Of a rollout that is being deleted, nodes that are drained
+// stay so.
+func (r *rollout) forget(records []*record) {
+	for _, one := range records {
+		_, drained := one.drained()
+		switch {
+		case !one.live(), drained && r.object.DeletionTimestamp != nil:
+			r.changes = append(r.changes, one.release())
+		case !one.ends():
+			r.changes = append(r.changes, one.complete())
+		}
+	}
+}
+
+// judge determines the state of a node from the record of its latest attempt.
+func (r *rollout) judge(u *unit) {
+	last := u.record
+	switch {
+	case last != nil && last.live():
+		r.judgeLive(u)
+	case r.spec == nil:
+		u.state = waiting
+	case r.spec.byName[u.Name].Skip:
+		u.state = skipped
+	case !r.spec.needs(u.Node):
+		u.state, u.doneTime = done, timeOfSuccess(last)
+	case last == nil || last.Target != r.target:
+		u.state = waiting
+	default:
+		r.judgeEnded(u)
+	}
+}
+
+func timeOfSuccess(last *record) time.Time {
+	if last == nil {
+		return time.Time{}
+	}
+	if succeeded := last.succeeded(); succeeded.Status == metav1.ConditionTrue {
+		return succeeded.LastTransitionTime.Time
+	}
+	return time.Time{}
+}
+
+// judgeLive determines the state of a node that is not given back.
+func (r *rollout) judgeLive(u *unit) {
+	last := u.record
+	if last.ends() {
+		u.state, u.reason, u.message = working, v1alpha1.RolloutNodeReturning, "The node is being given back."
+		return
+	}
+	if last.Target != r.target && !r.ending() {
+		r.changes = append(r.changes, last.retarget(r.object, r.target))
+	}
+	since, drained := last.drained()
+	switch {
+	case !drained:
+		u.state, u.reason = working, v1alpha1.RolloutNodeDraining
+		u.message = "Its pods are leaving."
+		if blocked := meta.FindStatusCondition(last.object.Status.Conditions, v1alpha1.ConditionBlocked); blocked != nil && blocked.Status == metav1.ConditionTrue {
+			u.message = excerpt.Line(blocked.Message, maxText)
+		}
+		if r.object.Spec.State == v1alpha1.RolloutAborted && r.object.DeletionTimestamp == nil {
+			r.changes = append(r.changes, last.complete())
+		}
+	case r.object.Spec.After == v1alpha1.AfterStayDrained:
+		u.state, u.doneTime = done, since
+	default:
+		r.judgeWork(u, since)
+	}
+}
+
+// judgeWork determines the state of a drained node.
+func (r *rollout) judgeWork(u *unit, since time.Time) {
+	u.state, u.reason = working, v1alpha1.RolloutNodeDrained
+	u.message = "The node is drained and waits for the work on it."
+	if r.object.Spec.Target == nil {
+		u.message = "The node is drained. When its work is done: " + command.Of("kubectl ebbtide complete %s", u.record.object.Name)
+	}
+	if r.spec == nil || r.spec.workTimeout == 0 || r.ClockSkewed {
+		return
+	}
+	until := since.Add(r.spec.workTimeout)
+	if r.Now.Before(until) {
+		r.wake(until)
+		return
+	}
+	r.fail(u, v1alpha1.RolloutNodeWorkTimedOut, fmt.Sprintf("The node did not return within %s after its drain, and stays drained.", r.spec.workTimeout))
+}
+
+// judgeEnded determines the state of a node that was given back and needs maintenance.
+func (r *rollout) judgeEnded(u *unit) {
+	last, succeeded := u.record, u.record.succeeded()
+	switch {
+	case succeeded.Status == metav1.ConditionTrue && (r.spec.target == nil || last.returned()):
+		u.state, u.doneTime = done, succeeded.LastTransitionTime.Time
+	case succeeded.Status == metav1.ConditionTrue:
+		r.fail(u, v1alpha1.RolloutNodeTargetNotMet, "Its NodeMaintenance was completed before the node met the target.")
+	case succeeded.Reason == v1alpha1.ReasonDeadlinePassed && last.Try <= r.spec.retryCount:
+		u.state, u.retry = waiting, true
+	case succeeded.Reason == v1alpha1.ReasonDeadlinePassed:
+		r.fail(u, v1alpha1.RolloutNodeDrainTimedOut, "The node did not drain in time and was given back.")
+	case r.object.Spec.State == v1alpha1.RolloutAborted:
+		u.state = waiting
+	case last.object.DeletionTimestamp != nil:
+		r.fail(u, v1alpha1.RolloutNodeDeleted, "Its NodeMaintenance was deleted before the node was done.")
+	default:
+		r.fail(u, v1alpha1.RolloutNodeCancelled, "Its NodeMaintenance was completed before the node was drained.")
+	}
+}
+
+// fail has a node count as failed, unless a user has forgiven the attempt.
+func (r *rollout) fail(u *unit, reason, message string) {
+	if u.record.Attempt.Attempt <= r.spec.byName[u.Name].ForgivenAttemptCount {
+		u.state = waiting
+		return
+	}
+	u.state, u.reason = failed, reason
+	u.message = message + " To try it again: " + command.Of("kubectl ebbtide rollout retry %s %s", r.object.Name, u.Name)
+}

@@ -1,0 +1,116 @@
+package rollout
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+)
+
+// Decide decides about all rollouts, the oldest first.
+func Decide(s *Snapshot) *Decision {
+	f := observe(s)
+	rollouts := slices.SortedFunc(slices.Values(s.Rollouts), func(a, b *v1alpha1.NodeRollout) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
+	all := make([]*rollout, 0, len(rollouts))
+	for _, object := range rollouts {
+		all = append(all, f.classify(object))
+	}
+	d := &Decision{Orphans: f.orphans()}
+	for _, r := range all {
+		r.start()
+		d.Rollouts = append(d.Rollouts, r.conclude())
+		d.WakeTime = earlier(d.WakeTime, r.wakeTime)
+	}
+	return d
+}
+
+// earlier returns the earlier of two times; zero is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// fleet is what all rollouts have in common.
+type fleet struct {
+	*Snapshot
+	// nodes are in the order of their names.
+	nodes  []*node
+	byName map[string]*node
+	// records are by the UID of the rollout and the name of the node, the latest first.
+	records map[string]map[string][]*record
+}
+
+// node is a node, and what the rollouts decide about it.
+type node struct {
+	*corev1.Node
+	ready, controlPlane bool
+	// holders are the NodeMaintenances that keep it cordoned.
+	holders []string
+	// startedBy is the rollout that has it under maintenance.
+	startedBy string
+}
+
+// unavailable returns true if the node serves nobody, for whatever reason.
+func (n *node) unavailable() bool {
+	return !n.ready || n.Spec.Unschedulable || len(n.holders) > 0 || n.startedBy != ""
+}
+
+func observe(s *Snapshot) *fleet {
+	f := &fleet{Snapshot: s, byName: make(map[string]*node, len(s.Nodes)), records: map[string]map[string][]*record{}}
+	for _, object := range sorted(s.Nodes, (*corev1.Node).GetName) {
+		n := &node{Node: object, ready: podclass.NodeReady(object), controlPlane: isControlPlane(object), holders: cordon.Holders(object)}
+		f.nodes = append(f.nodes, n)
+		f.byName[object.Name] = n
+	}
+	for _, m := range sorted(s.Maintenances, (*v1alpha1.NodeMaintenance).GetName) {
+		r, found := readRecord(m)
+		if !found {
+			continue
+		}
+		of := f.records[r.UID]
+		if of == nil {
+			of = map[string][]*record{}
+			f.records[r.UID] = of
+		}
+		of[r.node] = append(of[r.node], r)
+		if n := f.byName[r.node]; n != nil && r.live() {
+			n.startedBy = m.Labels[v1alpha1.RolloutLabel]
+		}
+	}
+	for _, of := range f.records {
+		for _, records := range of {
+			slices.SortStableFunc(records, func(a, b *record) int { return cmp.Compare(b.Attempt.Attempt, a.Attempt.Attempt) })
+		}
+	}
+	return f
+}
+
+// orphans releases the records of rollouts that do not exist.
+func (f *fleet) orphans() (changes []Change) {
+	known := map[string]bool{}
+	for _, r := range f.Rollouts {
+		known[string(r.UID)] = true
+	}
+	for _, uid := range slices.Sorted(maps.Keys(f.records)) {
+		if known[uid] {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(f.records[uid])) {
+			for _, r := range f.records[uid][name] {
+				changes = append(changes, r.release())
+			}
+		}
+	}
+	return changes
+}

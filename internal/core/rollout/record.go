@@ -1,0 +1,153 @@
+package rollout
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+)
+
+// maxNodeInName bounds the part of a node's name in that of its NodeMaintenance.
+const maxNodeInName = 40
+
+// record is the NodeMaintenance of an attempt.
+type record struct {
+	Attempt
+	object *v1alpha1.NodeMaintenance
+	node   string
+}
+
+// readRecord returns the attempt that a NodeMaintenance records; false if it is none.
+func readRecord(m *v1alpha1.NodeMaintenance) (*record, bool) {
+	r := &record{object: m}
+	if m.Labels[v1alpha1.RolloutLabel] == "" || json.Unmarshal([]byte(m.Annotations[v1alpha1.RolloutAttemptAnnotation]), &r.Attempt) != nil {
+		return nil, false
+	}
+	r.node = onlyNode(m.Spec.NodeSelector)
+	return r, r.node != "" && r.UID != ""
+}
+
+// onlyNode returns the name of the node that a selector made by nodeNamed selects; empty if it is
+// another.
+func onlyNode(selector *corev1.NodeSelector) string {
+	if selector == nil || len(selector.NodeSelectorTerms) != 1 || len(selector.NodeSelectorTerms[0].MatchFields) != 1 {
+		return ""
+	}
+	if values := selector.NodeSelectorTerms[0].MatchFields[0].Values; len(values) == 1 {
+		return values[0]
+	}
+	return ""
+}
+
+func nodeNamed(name string) *corev1.NodeSelector {
+	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
+		{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{name}},
+	}}}}
+}
+
+// live returns true until the node is given back.
+func (r *record) live() bool { return !maintenance.Finished(r.object) }
+
+// ends returns true from Complete on.
+func (r *record) ends() bool { return maintenance.Stage(r.object) == v1alpha1.StageComplete }
+
+// drained returns since when the node is drained; false if it is not.
+func (r *record) drained() (since time.Time, drained bool) {
+	condition := meta.FindStatusCondition(r.object.Status.Conditions, v1alpha1.ConditionDrained)
+	if condition == nil || condition.Status != metav1.ConditionTrue || r.ends() {
+		return time.Time{}, false
+	}
+	return condition.LastTransitionTime.Time, true
+}
+
+func (r *record) succeeded() metav1.Condition {
+	if condition := meta.FindStatusCondition(r.object.Status.Conditions, v1alpha1.ConditionSucceeded); condition != nil {
+		return *condition
+	}
+	return metav1.Condition{Status: metav1.ConditionFalse}
+}
+
+func (r *record) returned() bool {
+	return meta.IsStatusConditionTrue(r.object.Status.Conditions, v1alpha1.ConditionReturned)
+}
+
+// name returns the name of the NodeMaintenance of an attempt.
+func (a *Attempt) name(rollout, node string) string {
+	short := strings.TrimRight(node[:min(len(node), maxNodeInName)], "-.")
+	return fmt.Sprintf("%s-%s-%s", rollout, short, hashOf(a.UID, node, a.NodeUID, a.Attempt))
+}
+
+// create returns the NodeMaintenance of an attempt that has to be drained by a deadline; zero is
+// none.
+func (a *Attempt) create(owner *v1alpha1.NodeRollout, node *corev1.Node, deadline time.Time) *v1alpha1.NodeMaintenance {
+	text, err := json.Marshal(a)
+	if err != nil {
+		panic(err) // Strings and numbers.
+	}
+	of := owner.Spec.Maintenance.DeepCopy()
+	m := &v1alpha1.NodeMaintenance{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        a.name(owner.Name, node.Name),
+			Labels:      map[string]string{v1alpha1.RolloutLabel: owner.Name},
+			Annotations: map[string]string{v1alpha1.RolloutAttemptAnnotation: string(text)},
+			Finalizers:  []string{v1alpha1.RolloutFinalizer},
+		},
+		Spec: v1alpha1.NodeMaintenanceSpec{
+			NodeSelector: nodeNamed(node.Name), Stage: v1alpha1.StageDrain,
+			DrainPlan: of.DrainPlan, DrainDepth: of.DrainDepth, InPlace: of.InPlace, Reason: of.Reason,
+		},
+	}
+	if m.Spec.Reason == "" {
+		m.Spec.Reason = "NodeRollout " + owner.Name
+	}
+	if owner.Spec.After != v1alpha1.AfterStayDrained {
+		m.Spec.CompleteWhen = owner.Spec.Target.DeepCopy()
+	}
+	if !deadline.IsZero() {
+		m.Spec.Deadline = &v1alpha1.Deadline{Time: metav1.NewTime(deadline.UTC().Truncate(time.Second)), OnDeadline: v1alpha1.DeadlineGiveBack}
+	}
+	if by := owner.Annotations[v1alpha1.StartedByAnnotation]; by != "" {
+		m.Annotations[v1alpha1.StartedByAnnotation] = by
+	}
+	return m
+}
+
+// complete gives back the node of a record.
+func (r *record) complete() Change {
+	after := r.object.DeepCopy()
+	after.Spec.Stage = v1alpha1.StageComplete
+	return Change{Before: r.object, After: after}
+}
+
+// release ends the record: the NodeMaintenance stays, or goes if its node is given back.
+func (r *record) release() Change {
+	after := r.object.DeepCopy()
+	after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return f == v1alpha1.RolloutFinalizer })
+	delete(after.Labels, v1alpha1.RolloutLabel)
+	delete(after.Annotations, v1alpha1.RolloutAttemptAnnotation)
+	return Change{Before: r.object, After: after, Delete: !r.live() && r.object.DeletionTimestamp == nil}
+}
+
+// retarget has the work on a node measured by a changed target.
+func (r *record) retarget(owner *v1alpha1.NodeRollout, target string) Change {
+	after := r.object.DeepCopy()
+	attempt := r.Attempt
+	attempt.Target = target
+	text, err := json.Marshal(attempt)
+	if err != nil {
+		panic(err) // Strings and numbers.
+	}
+	after.Annotations[v1alpha1.RolloutAttemptAnnotation] = string(text)
+	if owner.Spec.After != v1alpha1.AfterStayDrained {
+		after.Spec.CompleteWhen = owner.Spec.Target.DeepCopy()
+	}
+	return Change{Before: r.object, After: after}
+}

@@ -1,0 +1,136 @@
+package rollout
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/calendar"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/handover"
+)
+
+const (
+	// maxStarted bounds the nodes under maintenance at the same time, as status.working does.
+	maxStarted = 256
+	// Defaults of the API.
+	usualDrainTimeout, usualWorkTimeout, usualRetryCount = 1800, 3600, 1
+)
+
+// Spec is the compiled spec of a NodeRollout.
+type Spec struct {
+	selector *nodeaffinity.NodeSelector
+	// target is nil if the spec has none.
+	target   *handover.Target
+	calendar *calendar.Calendar
+
+	drainTimeout, workTimeout time.Duration
+	retryCount                int32
+	byName                    map[string]v1alpha1.RolloutNodeSpec
+}
+
+// Read compiles the spec of a NodeRollout. The error names the field at fault.
+func Read(spec *v1alpha1.NodeRolloutSpec) (*Spec, error) {
+	if spec.NodeSelector == nil {
+		return nil, errors.New("spec.nodeSelector: is required")
+	}
+	compiled := &Spec{
+		drainTimeout: seconds(spec.Failure.DrainTimeoutSeconds, usualDrainTimeout), workTimeout: seconds(spec.Failure.WorkTimeoutSeconds, usualWorkTimeout),
+		retryCount: usualRetryCount, byName: make(map[string]v1alpha1.RolloutNodeSpec, len(spec.Nodes)),
+	}
+	if spec.Failure.RetryCount != nil {
+		compiled.retryCount = *spec.Failure.RetryCount
+	}
+	for _, node := range spec.Nodes {
+		compiled.byName[node.Name] = node
+	}
+	var err error
+	if compiled.selector, err = nodeaffinity.NewNodeSelector(spec.NodeSelector, field.WithPath(field.NewPath("spec", "nodeSelector"))); err != nil {
+		return nil, err
+	}
+	if compiled.target, err = handover.ReadTarget("spec.target", spec.Target); err != nil {
+		return nil, err
+	}
+	if compiled.calendar, err = calendar.Read(spec.Windows, spec.Blackouts); err != nil {
+		return nil, err
+	}
+	for name, amount := range map[string]*intstr.IntOrString{"maxUnavailable": spec.MaxUnavailable, "failure.maxFailures": spec.Failure.MaxFailures} {
+		if _, err := share(amount, 1); err != nil {
+			return nil, fmt.Errorf("spec.%s: %w", name, err)
+		}
+	}
+	return compiled, nil
+}
+
+func seconds(value *int32, usual int32) time.Duration {
+	if value != nil {
+		usual = *value
+	}
+	return time.Duration(usual) * time.Second
+}
+
+// share returns a number of nodes, at least 1: a percentage is rounded down. Unset is 1.
+func share(amount *intstr.IntOrString, nodes int) (int, error) {
+	if amount == nil {
+		return 1, nil
+	}
+	if amount.Type == intstr.Int {
+		if amount.IntVal < 1 {
+			return 0, fmt.Errorf("must be at least 1, is %d", amount.IntVal)
+		}
+		return int(amount.IntVal), nil
+	}
+	percent, err := strconv.Atoi(strings.TrimSuffix(amount.StrVal, "%"))
+	if err != nil || percent < 1 || percent > 100 || !strings.HasSuffix(amount.StrVal, "%") {
+		return 0, fmt.Errorf("must be a number, or a percentage from 1%% to 100%%, is %q", amount.StrVal)
+	}
+	return max(1, nodes*percent/100), nil
+}
+
+// Selects returns true if the rollout maintains the node.
+func (s *Spec) Selects(node *corev1.Node, policy v1alpha1.ControlPlanePolicy) bool {
+	if isControlPlane(node) && policy != v1alpha1.ControlPlaneFirst && policy != v1alpha1.ControlPlaneLast {
+		return false
+	}
+	return s.selector.Match(node)
+}
+
+func isControlPlane(node *corev1.Node) bool {
+	_, found := node.Labels[controlPlaneLabel]
+	return found
+}
+
+// controlPlaneLabel is that of kubeadm and its like.
+const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
+
+// needs returns true if the node has not got what the target asks for.
+func (s *Spec) needs(node *corev1.Node) bool {
+	return s.target == nil || s.target.NewBoot() || !s.target.Met(node)
+}
+
+// hashOf returns a short text that differs if any of the values does.
+func hashOf(values ...any) string {
+	hash := fnv.New64a()
+	for _, value := range values {
+		text, err := json.Marshal(value)
+		if err != nil {
+			panic(err) // Only values of the API.
+		}
+		_, _ = hash.Write(text)
+	}
+	return strconv.FormatUint(hash.Sum64(), 36)
+}
+
+func sorted[T any](values []T, name func(T) string) []T {
+	return slices.SortedFunc(slices.Values(values), func(a, b T) int { return strings.Compare(name(a), name(b)) })
+}
