@@ -126,7 +126,7 @@ func (c *Calendar) inWindow(now time.Time) (first time.Time, zone *time.Location
 
 func (c *Calendar) outside(now time.Time) State {
 	at, zone := c.opening(now)
-	return State{Until: until(at), Reason: v1alpha1.RolloutWaitsForWindow, Message: "the next window opens " + describe(at, zone)}
+	return State{Until: until(at), Reason: v1alpha1.RolloutWaitsForWindow, Message: fmt.Sprintf("The next window opens %s.", describe(at, zone))}
 }
 
 func (c *Calendar) inBlackout(now time.Time) State {
@@ -137,14 +137,14 @@ func (c *Calendar) inBlackout(now time.Time) State {
 		}
 	}
 	at, zone := c.opening(now)
-	message := "a blackout lasts until " + describe(longest.end, zone)
+	message := "A blackout lasts until " + describe(longest.end, zone)
 	if longest.reason != "" {
-		message = fmt.Sprintf("the blackout %q lasts until %s", excerpt.Of(longest.reason, reasonBytes), describe(longest.end, zone))
+		message = fmt.Sprintf("The blackout %q lasts until %s", excerpt.Of(longest.reason, reasonBytes), describe(longest.end, zone))
 	}
 	if !at.Equal(longest.end) && !until(at).IsZero() {
 		message += ", and the next window opens " + describe(at, zone)
 	}
-	return State{Until: until(at), Reason: v1alpha1.RolloutWaitsForBlackout, Message: message}
+	return State{Until: until(at), Reason: v1alpha1.RolloutWaitsForBlackout, Message: message + "."}
 }
 
 // until returns a time that an API object can hold, or zero.

@@ -184,7 +184,7 @@ func (r *rollout) judgeLive(u *unit) {
 		u.state, u.reason, u.message = working, v1alpha1.RolloutNodeReturning, "The node is being given back."
 		return
 	}
-	if last.Target != r.target && !r.ending() {
+	if last.Target != r.target && r.spec != nil && !r.ending() {
 		r.changes = append(r.changes, last.retarget(r.object, r.target))
 	}
 	since, drained := last.drained()
@@ -226,8 +226,9 @@ func (r *rollout) judgeWork(u *unit, since time.Time) {
 // judgeEnded determines the state of a node that was given back and needs maintenance.
 func (r *rollout) judgeEnded(u *unit) {
 	last, succeeded := u.record, u.record.succeeded()
+	stays := r.object.Spec.After == v1alpha1.AfterStayDrained
 	switch {
-	case succeeded.Status == metav1.ConditionTrue && (r.spec.target == nil || last.returned()):
+	case succeeded.Status == metav1.ConditionTrue && (r.spec.target == nil || stays || last.returned()):
 		u.state, u.doneTime = done, succeeded.LastTransitionTime.Time
 	case succeeded.Status == metav1.ConditionTrue:
 		r.fail(u, v1alpha1.RolloutNodeTargetNotMet, "Its NodeMaintenance was completed before the node met the target.")

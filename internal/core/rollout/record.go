@@ -68,8 +68,11 @@ func (r *record) drained() (since time.Time, drained bool) {
 	return condition.LastTransitionTime.Time, true
 }
 
+// succeeded returns how the attempt ended. One that was completed before its drain was seen has not
+// succeeded.
 func (r *record) succeeded() metav1.Condition {
-	if condition := meta.FindStatusCondition(r.object.Status.Conditions, v1alpha1.ConditionSucceeded); condition != nil {
+	condition := meta.FindStatusCondition(r.object.Status.Conditions, v1alpha1.ConditionSucceeded)
+	if condition != nil && condition.Reason != v1alpha1.ReasonNotDraining {
 		return *condition
 	}
 	return metav1.Condition{Status: metav1.ConditionFalse}

@@ -137,7 +137,9 @@ func (r *rollout) closed() refusal {
 	if open.Length > 0 {
 		need = min(need, open.Length/2)
 	}
-	if latest := open.Until.Add(-need); r.Now.After(latest) {
+	latest := open.Until.Add(-need)
+	r.wake(latest.Add(1))
+	if r.Now.After(latest) {
 		return refusal{v1alpha1.RolloutWaitsForWindow, fmt.Sprintf("Until %s too little time is left: a node needs %s.", phrase.Time(open.Until), need.Round(time.Second))}
 	}
 	return refusal{}

@@ -96,6 +96,7 @@ func (r *rollout) waits() []v1alpha1.RolloutWait {
 	return groups[:min(len(groups), maxWaiting)]
 }
 
+// setConditions sets the conditions. Complete is permanent for a generation.
 func (r *rollout) setConditions(status *v1alpha1.NodeRolloutStatus) {
 	degraded := metav1.Condition{
 		Type: v1alpha1.ConditionRolloutDegraded, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRolloutHealthy, Message: "No node has failed.",
@@ -108,6 +109,7 @@ func (r *rollout) setConditions(status *v1alpha1.NodeRolloutStatus) {
 			degraded.Message += " No more nodes start."
 		}
 	}
+	r.set(status, degraded)
 	complete := metav1.Condition{
 		Type: v1alpha1.ConditionRolloutComplete, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRolloutInProgress, Message: "Nodes are under maintenance or wait.",
 	}
@@ -118,6 +120,8 @@ func (r *rollout) setConditions(status *v1alpha1.NodeRolloutStatus) {
 		complete.Status, complete.Reason, complete.Message = metav1.ConditionTrue, v1alpha1.ReasonRolloutAborted, "The rollout was aborted."
 	case len(r.units) == 0 && !r.complete():
 		complete.Reason, complete.Message = v1alpha1.ReasonNoNodes, "spec.nodeSelector matches no node that the rollout may maintain."
+	case left > 0 && r.complete():
+		return // A node that had failed returns.
 	case left == 0:
 		complete.Status, complete.Reason, complete.Message = metav1.ConditionTrue, v1alpha1.ReasonRolloutComplete, "Every node is done or skipped."
 		if status.FailedCount > 0 {
@@ -125,10 +129,12 @@ func (r *rollout) setConditions(status *v1alpha1.NodeRolloutStatus) {
 		}
 		status.CompletedGeneration = r.object.Generation
 	}
-	for _, condition := range []metav1.Condition{complete, degraded} {
-		condition.ObservedGeneration, condition.LastTransitionTime = r.object.Generation, metav1.NewTime(r.Now).Rfc3339Copy()
-		meta.SetStatusCondition(&status.Conditions, condition)
-	}
+	r.set(status, complete)
+}
+
+func (r *rollout) set(status *v1alpha1.NodeRolloutStatus, condition metav1.Condition) {
+	condition.ObservedGeneration, condition.LastTransitionTime = r.object.Generation, metav1.NewTime(r.Now).Rfc3339Copy()
+	meta.SetStatusCondition(&status.Conditions, condition)
 }
 
 // drains returns true while nodes of an aborted rollout are not given back.
