@@ -173,9 +173,9 @@ const (
 	// because rights are missing, separated by dots: machines, eviction-requests, cluster-api,
 	// openshift.
 	MissingRightsLabel = "ebbtide.dev/missing-rights"
-	// StartedByAnnotation on a NodeMaintenance is the authenticated user who created it or last
-	// moved it to stage Cordon or Drain.
-	StartedByAnnotation = "ebbtide.dev/started-by"
+	// RequestedByAnnotation on a NodeMaintenance or NodeRollout is the authenticated user who
+	// created it or last started it.
+	RequestedByAnnotation = "ebbtide.dev/requested-by"
 
 	// RolloutLabel on a NodeMaintenance is the name of the NodeRollout that created it. Only the
 	// manager sets it.

@@ -94,9 +94,9 @@ type NodeMaintenanceSpec struct {
 	// +kubebuilder:validation:XValidation:rule="{'Idle':0,'Cordon':1,'Drain':2,'Complete':3}[self] >= {'Idle':0,'Cordon':1,'Drain':2,'Complete':3}[oldSelf]",messageExpression="'stage cannot go back from ' + oldSelf + ' to ' + self + '; it only moves forward along Idle, Cordon, Drain, Complete: create another NodeMaintenance instead'"
 	Stage NodeMaintenanceStage `json:"stage,omitempty"`
 
-	// completedNodes lists the nodes that are restored before the others, as stage Complete does
-	// for all. Nodes can be added in stages Cordon and Drain, and never removed. A later Node with
-	// the same name stays free as well. At most 256 nodes.
+	// completedNodes lists the nodes that are restored before the others. Nodes can be added in
+	// stages Cordon and Drain, and never removed. A later Node with the same name stays free. At
+	// most 256 nodes.
 	// +optional
 	// +listType=map
 	// +listMapKey=name

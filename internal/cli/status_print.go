@@ -130,8 +130,8 @@ func printStatus(to io.Writer, s *view.Status, now time.Time, style textStyle) e
 	}
 	p.line("%s", head)
 	p.line("%s", p.progress(s))
-	if s.StartedBy != "" {
-		p.line("Started by %s.", s.StartedBy)
+	if s.RequestedBy != "" {
+		p.line("Requested by %s.", s.RequestedBy)
 	}
 	for _, circle := range s.Circles {
 		p.line("%s", circle)

@@ -57,7 +57,7 @@ func kernelUpdate() *v1alpha1.NodeMaintenance {
 	m.Status.NodeStatuses[4].Retained = []v1alpha1.Blocker{{
 		Type: v1alpha1.RetainedNoEvacuator, PodCount: 1, Message: "The pod is of type Static, and no component prevents its return.", Object: v1alpha1.BlockerObject{Kind: "Pod", Namespace: "kube-system", Name: "proxy-node-5"},
 	}}
-	m.Annotations = map[string]string{v1alpha1.StartedByAnnotation: "anna"}
+	m.Annotations = map[string]string{v1alpha1.RequestedByAnnotation: "anna"}
 	m.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionBlocked, Status: metav1.ConditionTrue, Reason: "PDBExhausted"}}
 	return m
 }
@@ -94,7 +94,7 @@ func kernelSnapshot() *view.Snapshot {
 
 const inShort = `NodeMaintenance kernel-update, stage Drain since 6m: New kernel
 blocked, 2/5 nodes drained, 12 pods left, 3 blocked, 1 retained. ETA: about 9 min, without 3 blocked pods (2 nodes were drained in 6 min).
-Started by anna.
+Requested by anna.
 
 Blockers:
   PodDisruptionBudget/shop/web (PDBExhausted): 2 pods, since 3m
@@ -125,7 +125,7 @@ Locks:
 
 const inFull = `NodeMaintenance kernel-update, stage Drain since 2026-03-01T11:54:00Z: New kernel
 blocked, 2/5 nodes drained, 12 pods left, 3 blocked, 1 retained. ETA: about 9 min, without 3 blocked pods (2 nodes were drained in 6 min).
-Started by anna.
+Requested by anna.
 
 Blockers:
   PodDisruptionBudget/shop/web (PDBExhausted): 2 pods, since 2026-03-01T11:57:00Z

@@ -48,7 +48,7 @@ func (maintenanceDefaulter) Handle(_ context.Context, request admission.Request)
 		// The schema, which is checked next, has the better error.
 		return admission.Allowed("")
 	}
-	operations := append(finalizer(after), startedBy(before, after, request.UserInfo.Username)...)
+	operations := append(finalizer(after), requestedBy(before, after, request.UserInfo.Username)...)
 	full := drainplan.Inject(after.Spec.DrainPlan)
 	if before == nil || equality.Semantic.DeepEqual(before.Spec.DrainPlan, full) {
 		operations = append(operations, insertions(after.Spec.DrainPlan, full)...)
@@ -56,29 +56,29 @@ func (maintenanceDefaulter) Handle(_ context.Context, request admission.Request)
 	return admission.Patched("", operations...)
 }
 
-// startedBy records the user who started a maintenance, and keeps the record.
-func startedBy(before, after *v1alpha1.NodeMaintenance, user string) []jsonpatch.Operation {
+// requestedBy records the user who requested a maintenance, and keeps the record.
+func requestedBy(before, after *v1alpha1.NodeMaintenance, user string) []jsonpatch.Operation {
 	if before != nil && (!holdsNodes(after) || before.Spec.Stage == after.Spec.Stage) {
-		user = before.Annotations[v1alpha1.StartedByAnnotation]
+		user = before.Annotations[v1alpha1.RequestedByAnnotation]
 	}
 	return recordUser(after.Annotations, user)
 }
 
 // recordUser has the annotations name this user; none if it is empty.
 func recordUser(annotations map[string]string, user string) []jsonpatch.Operation {
-	noted, wanted := annotations[v1alpha1.StartedByAnnotation], excerpt.Line(user, maxUser)
+	noted, wanted := annotations[v1alpha1.RequestedByAnnotation], excerpt.Line(user, maxUser)
 	switch {
 	case noted == wanted:
 		return nil
 	case wanted == "":
-		return []jsonpatch.Operation{jsonpatch.NewOperation("remove", startedByPath, nil)}
+		return []jsonpatch.Operation{jsonpatch.NewOperation("remove", requestedByPath, nil)}
 	case annotations == nil:
-		return []jsonpatch.Operation{jsonpatch.NewOperation("add", "/metadata/annotations", map[string]string{v1alpha1.StartedByAnnotation: wanted})}
+		return []jsonpatch.Operation{jsonpatch.NewOperation("add", "/metadata/annotations", map[string]string{v1alpha1.RequestedByAnnotation: wanted})}
 	}
-	return []jsonpatch.Operation{jsonpatch.NewOperation("add", startedByPath, wanted)}
+	return []jsonpatch.Operation{jsonpatch.NewOperation("add", requestedByPath, wanted)}
 }
 
-var startedByPath = "/metadata/annotations/" + strings.ReplaceAll(v1alpha1.StartedByAnnotation, "/", "~1")
+var requestedByPath = "/metadata/annotations/" + strings.ReplaceAll(v1alpha1.RequestedByAnnotation, "/", "~1")
 
 // holdsNodes reports whether the stage of a maintenance holds nodes.
 func holdsNodes(m *v1alpha1.NodeMaintenance) bool {

@@ -30,7 +30,7 @@ func (rolloutDefaulter) Handle(_ context.Context, request admission.Request) adm
 	}
 	wanted := request.UserInfo.Username
 	if before != nil && (after.Spec.State != v1alpha1.RolloutRunning || equality.Semantic.DeepEqual(before.Spec, after.Spec)) {
-		wanted = before.Annotations[v1alpha1.StartedByAnnotation]
+		wanted = before.Annotations[v1alpha1.RequestedByAnnotation]
 	}
 	return admission.Patched("", recordUser(after.Annotations, wanted)...)
 }

@@ -27,8 +27,8 @@ func TestTheFirstCommandAnswers(t *testing.T) {
 		}
 	}
 	answers("Why does the node not drain?", 0, "1 pod blocked by PodDisruptionBudget/NS/db (PDBUnsatisfiable)", "why", nodes[0])
-	answers("Who started this?", 2, "Started by anna.", "status", name)
-	answers("Who started what holds the node?", 0, "Started by anna.", "why", nodes[0])
+	answers("Who requested this?", 2, "Requested by anna.", "status", name)
+	answers("Who requested what holds the node?", 0, "Requested by anna.", "why", nodes[0])
 	answers("Is it getting on?", 0, "blocked", "status")
 	answers("How long will it take?", 2, "ETA: unknown: 1 pod is blocked.", "status", name)
 	answers("What would happen?", 0, "two would be drained", "plan", nodes[1])

@@ -19,7 +19,7 @@ var (
 	ebbtides = regexp.MustCompile(`"[^"]*(ebbtide|Ebbtide|nodemaintenance\.k8s\.io|evacuation\.coordination\.k8s\.io/instigator_)[^"]*"`)
 	// others are keys of the sandbox, of scenarios, those by which people ask for something, and
 	// who began a NodeMaintenance, which stays with it.
-	others = regexp.MustCompile(`^"(sandbox\.|scenario\.)|ebbtide\.dev/(on-upgrade|aggregate-to-manager|started-by)"`)
+	others = regexp.MustCompile(`^"(sandbox\.|scenario\.)|ebbtide\.dev/(on-upgrade|aggregate-to-manager|requested-by)"`)
 )
 
 // traces are all keys of Ebbtide on all objects of all resources of the API, one line

@@ -91,7 +91,7 @@ func TestRolloutRecordsTheUserWhoAsksForIt(t *testing.T) {
 	t.Parallel()
 	c := newAPI(t)
 	r := sample.Rollout(c.Pool()+"-kernel", "no-such-node")
-	r.Annotations = map[string]string{v1alpha1.StartedByAnnotation: "somebody-else"}
+	r.Annotations = map[string]string{v1alpha1.RequestedByAnnotation: "somebody-else"}
 	must(t, c.Mighty(t, "anna").Create(t.Context(), r))
 	t.Cleanup(func() { must(t, c.Client.Delete(context.WithoutCancel(t.Context()), r)) })
 	for _, step := range []struct {
@@ -106,12 +106,12 @@ func TestRolloutRecordsTheUserWhoAsksForIt(t *testing.T) {
 		{"carl", func() { r.Spec.SoakSeconds = 60 }, "anna"},
 		{"carl", func() { r.Spec.State = v1alpha1.RolloutRunning }, "carl"},
 		{"dora", func() { r.Spec.SoakSeconds = 30 }, "dora"},
-		{"emil", func() { r.Annotations[v1alpha1.StartedByAnnotation] = "anna" }, "dora"},
+		{"emil", func() { r.Annotations[v1alpha1.RequestedByAnnotation] = "anna" }, "dora"},
 		{"emil", func() { r.Spec.State = v1alpha1.RolloutAborted }, "dora"},
 	} {
 		step.change()
 		must(t, c.Mighty(t, step.user).Update(t.Context(), r))
-		if got := r.Annotations[v1alpha1.StartedByAnnotation]; got != step.want {
+		if got := r.Annotations[v1alpha1.RequestedByAnnotation]; got != step.want {
 			t.Errorf("after %s it names %q, want %q", step.user, got, step.want)
 		}
 	}

@@ -99,7 +99,7 @@ var spared = map[string]string{
 	"OnUpgradeStay":                            "the value of such a label",
 	"DrainLockMutex":                           "the name of a Lease, which goes as a whole",
 	"MissingRightsLabel":                       "on the Lease of the leader, which goes as a whole",
-	"StartedByAnnotation":                      "on NodeMaintenances, which go as a whole",
+	"RequestedByAnnotation":                    "on NodeMaintenances, which go as a whole",
 	"GivenBackAnnotation":                      "on NodeMaintenances, which go as a whole",
 	"CreatedByLabel":                           "on NodeMaintenances, which go as a whole",
 	"CreatedByNodeAgent":                       "the value of such a label",

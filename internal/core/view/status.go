@@ -94,7 +94,7 @@ type Status struct {
 	Summary      string       `json:"summary,omitempty"`
 	CreationTime metav1.Time  `json:"creationTime"`
 	StageTime    *metav1.Time `json:"stageTime,omitempty"`
-	StartedBy    string       `json:"startedBy,omitempty"`
+	RequestedBy  string       `json:"requestedBy,omitempty"`
 	// UnlistedCount are the nodes that its status leaves out for its size.
 	NodeCount     int `json:"nodeCount"`
 	DrainedCount  int `json:"drainedCount"`
@@ -171,7 +171,7 @@ func (s *Snapshot) status(m *v1alpha1.NodeMaintenance) Status {
 		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "MaintenanceStatus"},
 		Name:     m.Name, Stage: maintenance.Stage(m), State: stateOf(m),
 		Reason: excerpt.Line(m.Spec.Reason, maxWords), Summary: excerpt.Line(m.Status.Summary, maxWords),
-		StartedBy:    excerpt.Line(m.Annotations[v1alpha1.StartedByAnnotation], maxWords),
+		RequestedBy:  excerpt.Line(m.Annotations[v1alpha1.RequestedByAnnotation], maxWords),
 		CreationTime: m.CreationTimestamp, NodeCount: int(m.Status.NodeCount),
 	}
 	for i := range m.Status.StageStatuses {

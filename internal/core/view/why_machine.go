@@ -100,8 +100,8 @@ func whatHelpsMachine(m *v1alpha1.Machine, step string) []string {
 // MaintenanceWhy returns lines about what blocks a maintenance.
 func MaintenanceWhy(s *Status) []string {
 	lines := []string{fmt.Sprintf("NodeMaintenance %s: %s.", s.Name, s.Brief())}
-	if s.StartedBy != "" {
-		lines = append(lines, "Started by "+s.StartedBy+".")
+	if s.RequestedBy != "" {
+		lines = append(lines, "Requested by "+s.RequestedBy+".")
 	}
 	if s.Estimate.Text != "" && !s.Estimate.Known {
 		lines = append(lines, "Remaining time: "+s.Estimate.Text+".")

@@ -81,8 +81,8 @@ func (f *NodeFacts) holders() string {
 
 func (f *NodeFacts) heldBy(m *v1alpha1.NodeMaintenance) []string {
 	lines := []string{fmt.Sprintf("NodeMaintenance %s (stage %s) holds it: %s", m.Name, maintenance.Stage(m), excerpt.Line(m.Status.Summary, maxWords))}
-	if by := m.Annotations[v1alpha1.StartedByAnnotation]; by != "" {
-		lines = append(lines, "  Started by "+excerpt.Line(by, maxWords)+".")
+	if by := m.Annotations[v1alpha1.RequestedByAnnotation]; by != "" {
+		lines = append(lines, "  Requested by "+excerpt.Line(by, maxWords)+".")
 	}
 	if slices.Contains(m.Spec.CompletedNodes, v1alpha1.NodeReference{Name: f.Node.Name}) {
 		return append(lines, "  It is in spec.completedNodes and will be completed soon.")

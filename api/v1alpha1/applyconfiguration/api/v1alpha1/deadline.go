@@ -12,17 +12,15 @@ import (
 //
 // Deadline is the time when nodes must be empty, because they will be shut down or removed.
 type DeadlineApplyConfiguration struct {
-	// time is the time at which the nodes must be empty, such as 2026-03-01T22:00:00Z. It can be
-	// changed until the maintenance is complete.
+	// time is the time at which the nodes must be empty, such as 2026-03-01T22:00:00Z.
 	Time *v1.Time `json:"time,omitempty"`
 	// onDeadline is the action for the remaining pods. Wait continues and reports them; Delete
 	// deletes them regardless of their budgets, which needs the verb bypass-budgets on
-	// nodemaintenances; GiveBack restores the nodes that are not drained, and keeps those that
-	// are. Defaults to Wait.
+	// nodemaintenances; GiveBack restores nodes that are not drained. Defaults to Wait.
 	OnDeadline *apiv1alpha1.DeadlineAction `json:"onDeadline,omitempty"`
 	// deleteBeforeSeconds is the lead of the deletions before time, from 3 to 86400. Pods are
 	// deleted by rising priority, with grace periods that end at most two seconds before time.
-	// Only used with Delete. Defaults to 60, twice the usual grace period.
+	// Only used with Delete. Defaults to 60.
 	DeleteBeforeSeconds *int32 `json:"deleteBeforeSeconds,omitempty"`
 }
 

@@ -18,9 +18,9 @@ type NodeMaintenanceSpecApplyConfiguration struct {
 	// stage is the last stage that the maintenance may reach. It only moves forward, in the order
 	// Idle, Cordon, Drain, Complete. Defaults to Idle.
 	Stage *apiv1alpha1.NodeMaintenanceStage `json:"stage,omitempty"`
-	// completedNodes lists the nodes that are restored before the others, as stage Complete does
-	// for all. Nodes can be added in stages Cordon and Drain, and never removed. A later Node with
-	// the same name stays free as well. At most 256 nodes.
+	// completedNodes lists the nodes that are restored before the others. Nodes can be added in
+	// stages Cordon and Drain, and never removed. A later Node with the same name stays free. At
+	// most 256 nodes.
 	CompletedNodes []NodeReferenceApplyConfiguration `json:"completedNodes,omitempty"`
 	// drainPlan says when pods leave. An entry starts when all selected nodes have
 	// finished the previous one. Entries are ordered by podType (Default, DaemonSet, Static), then

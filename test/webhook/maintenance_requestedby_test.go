@@ -18,7 +18,7 @@ func TestWhoBeganAMaintenanceIsNoted(t *testing.T) {
 	c := newAPI(t)
 	m := sample.Maintenance(c.Pool()+"-kernel", "no-such-node")
 	m.Spec.Stage = v1alpha1.StageIdle
-	m.Annotations = map[string]string{v1alpha1.StartedByAnnotation: "somebody-else"}
+	m.Annotations = map[string]string{v1alpha1.RequestedByAnnotation: "somebody-else"}
 	must(t, c.Mighty(t, "anna").Create(t.Context(), m))
 	t.Cleanup(func() {
 		end := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
@@ -32,14 +32,14 @@ func TestWhoBeganAMaintenanceIsNoted(t *testing.T) {
 	}{
 		{"anna", func() {}, "anna"},
 		{"bert", func() { m.Spec.Stage = v1alpha1.StageDrain }, "bert"},
-		{"carl", func() { m.Annotations[v1alpha1.StartedByAnnotation] = "anna" }, "bert"},
+		{"carl", func() { m.Annotations[v1alpha1.RequestedByAnnotation] = "anna" }, "bert"},
 		{"carl", func() { m.Annotations = nil }, "bert"},
 		{"carl", func() { m.Labels = map[string]string{"a": "b"} }, "bert"},
 		{"carl", func() { m.Spec.Stage = v1alpha1.StageComplete }, "bert"},
 	} {
 		step.change()
 		must(t, c.Mighty(t, step.user).Update(t.Context(), m))
-		if got := m.Annotations[v1alpha1.StartedByAnnotation]; got != step.want {
+		if got := m.Annotations[v1alpha1.RequestedByAnnotation]; got != step.want {
 			t.Errorf("after %s it says %q, want %q", step.user, got, step.want)
 		}
 	}
