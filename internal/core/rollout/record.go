@@ -117,8 +117,8 @@ func (a *Attempt) create(owner *v1alpha1.NodeRollout, node *corev1.Node, deadlin
 	if !deadline.IsZero() {
 		m.Spec.Deadline = &v1alpha1.Deadline{Time: metav1.NewTime(deadline.UTC().Truncate(time.Second)), OnDeadline: v1alpha1.DeadlineGiveBack}
 	}
-	if by := owner.Annotations[v1alpha1.StartedByAnnotation]; by != "" {
-		m.Annotations[v1alpha1.StartedByAnnotation] = by
+	if by := owner.Annotations[v1alpha1.RequestedByAnnotation]; by != "" {
+		m.Annotations[v1alpha1.RequestedByAnnotation] = by
 	}
 	return m
 }
