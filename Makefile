@@ -17,6 +17,8 @@ PROVIDER       := internal/sandbox/provider/api
 GENERATED      := api charts docs/reference $(PROVIDER)
 # What the manager needs only if it acts on Machines is a role of its own.
 OF_MACHINES     = $(CURDIR)/internal/controller/cluster $(CURDIR)/internal/controller/machine $(CURDIR)/internal/workload
+# And only if it rolls out maintenances over many nodes.
+OF_ROLLOUTS     = $(CURDIR)/internal/controller/rollout
 # And only if it answers EvictionRequests.
 OF_REQUESTS     = $(CURDIR)/internal/controller/evictionrequest $(CURDIR)/internal/controller/evictor $(CURDIR)/internal/controller/requester
 # What the agent of a node needs, which is another program under another account.
@@ -145,8 +147,9 @@ generate: ## Generate deep copies, apply configurations, CRDs, roles, docs/refer
 	go run ./internal/crdrule charts/ebbtide/files/crds internal/crdrule/nodemaintenances.yaml internal/crdrule/noderollouts.yaml internal/crdrule/evacuations.yaml
 	go run ./internal/apidoc charts/ebbtide/files/crds api/v1alpha1 . docs/reference
 	$(CONTROLLER_GEN) object crd paths=./$(PROVIDER) output:crd:dir=$(PROVIDER)/crds
-	$(CONTROLLER_GEN) rbac:roleName=ebbtide,fileName=role.yaml $(addprefix paths=,$(filter-out $(OF_MACHINES) $(OF_REQUESTS) $(OF_VERBS) $(OF_AGENT) $(OF_HOST),$(shell go list -f '{{.Dir}}' ./internal/... ./cmd/...))) output:rbac:dir=charts/ebbtide/files
+	$(CONTROLLER_GEN) rbac:roleName=ebbtide,fileName=role.yaml $(addprefix paths=,$(filter-out $(OF_MACHINES) $(OF_ROLLOUTS) $(OF_REQUESTS) $(OF_VERBS) $(OF_AGENT) $(OF_HOST),$(shell go list -f '{{.Dir}}' ./internal/... ./cmd/...))) output:rbac:dir=charts/ebbtide/files
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide-machines,fileName=role-machines.yaml $(addprefix paths=,$(OF_MACHINES)) output:rbac:dir=charts/ebbtide/files
+	$(CONTROLLER_GEN) rbac:roleName=ebbtide-rollouts,fileName=role-rollouts.yaml paths=$(OF_ROLLOUTS) output:rbac:dir=charts/ebbtide/files
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide-eviction-requests,fileName=role-eviction-requests.yaml $(addprefix paths=,$(OF_REQUESTS)) output:rbac:dir=charts/ebbtide/files
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide-agent,fileName=role-agent.yaml $(addprefix paths=,$(OF_AGENT)) output:rbac:dir=charts/ebbtide/files
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide-agent-host,fileName=role-agent-host.yaml paths=$(OF_HOST) output:rbac:dir=charts/ebbtide/files

@@ -170,8 +170,8 @@ const (
 	// (skip-drain-on-upgrade).
 	DrainLockMutex = "drain-lock-mutex"
 	// MissingRightsLabel on the leader's Lease lists the parts of the manager that do not run
-	// because rights are missing, separated by dots: machines, eviction-requests, cluster-api,
-	// openshift.
+	// because rights are missing, separated by dots: rollouts, machines, eviction-requests,
+	// cluster-api, openshift.
 	MissingRightsLabel = "ebbtide.dev/missing-rights"
 	// RequestedByAnnotation on a NodeMaintenance or NodeRollout is the authenticated user who
 	// created it or last started it.

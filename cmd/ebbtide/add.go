@@ -15,6 +15,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/controller/nodemaintenance"
 	"ebbtide.dev/ebbtide/internal/controller/nodeshutdown"
 	"ebbtide.dev/ebbtide/internal/controller/requester"
+	"ebbtide.dev/ebbtide/internal/controller/rollout"
 	"ebbtide.dev/ebbtide/internal/controller/surge"
 	bridging "ebbtide.dev/ebbtide/internal/core/bridge"
 	core "ebbtide.dev/ebbtide/internal/core/evictionrequest"
@@ -73,6 +74,9 @@ func add(mgr manager.Manager, f flags, g guards) error {
 	if err := surge.Add(mgr, surge.Options{Surge: f.surge, Skew: g.skew}); err != nil {
 		return err
 	}
+	if err := addRollouts(mgr, f, g); err != nil {
+		return err
+	}
 	if err := g.skew.Report(mgr, f.namespace); err != nil {
 		return err
 	}
@@ -83,6 +87,19 @@ func add(mgr manager.Manager, f flags, g guards) error {
 		return nil
 	}
 	return addMachines(mgr, f, g, dispatcher)
+}
+
+// addRollouts runs the controller of NodeRollouts where they are served.
+func addRollouts(mgr manager.Manager, f flags, g guards) error {
+	if !f.rollouts {
+		return nil
+	}
+	served, err := kube.NewServed(mgr, rollout.API())
+	if err != nil {
+		return err
+	}
+	rollout.Add(mgr, rollout.Options{Served: served, Skew: g.skew})
+	return nil
 }
 
 // addEvictionRequests has it run what answers EvictionRequests, where they are served, and

@@ -30,22 +30,24 @@ type flags struct {
 	qps                            float64
 	burst                          int
 	evacuationWorkers, nodeWorkers int
-	machines                       bool
-	machineWorkers                 int
-	bridges                        bridge.Names
-	evictionRequests               evictionrequest.Mode
-	surge                          surge.Mode
-	longestLock                    time.Duration
-	remoteMemory, remotesMemory    int64
-	kubeconfigFields               workload.Allowances
-	verbosity                      int
-	logFormat                      logformat.Format
-	version                        bool
+	// rollouts is not a flag: it is false only if rights are missing.
+	rollouts                    bool
+	machines                    bool
+	machineWorkers              int
+	bridges                     bridge.Names
+	evictionRequests            evictionrequest.Mode
+	surge                       surge.Mode
+	longestLock                 time.Duration
+	remoteMemory, remotesMemory int64
+	kubeconfigFields            workload.Allowances
+	verbosity                   int
+	logFormat                   logformat.Format
+	version                     bool
 }
 
 // parseFlags reads the arguments into a set, which may have other flags.
 func parseFlags(set *flag.FlagSet, args []string) (flags, error) {
-	f := flags{surge: surge.Annotated, evictionRequests: evictionrequest.ModeAuto, longestLock: budget.LongestLock, remoteMemory: workload.DefaultRemoteMemory, remotesMemory: workload.DefaultRemotesMemory}
+	f := flags{rollouts: true, surge: surge.Annotated, evictionRequests: evictionrequest.ModeAuto, longestLock: budget.LongestLock, remoteMemory: workload.DefaultRemoteMemory, remotesMemory: workload.DefaultRemotesMemory}
 	set.StringVar(&f.metricsAddress, "metrics-bind-address", ":8443",
 		"address of the metrics endpoint, served over HTTPS to users authorized by the API server; 0 disables it")
 	set.StringVar(&f.probeAddress, "health-probe-bind-address", ":8081",

@@ -119,6 +119,9 @@ func (f *flags) needs() (right.Rights, error) {
 // roles returns the files of the chart with the roles of the parts that are switched on.
 func (f *flags) roles() map[right.Part]string {
 	files := map[right.Part]string{right.Core: "role"}
+	if f.rollouts {
+		files[right.Rollouts] = "role-rollouts"
+	}
 	if f.machines {
 		files[right.Machines] = "role-machines"
 	}
@@ -140,6 +143,8 @@ var bridged = map[right.Part]bridge.Name{right.ClusterAPI: bridge.ClusterAPI, ri
 func (f *flags) without(parts []right.Part) {
 	for _, part := range parts {
 		switch part {
+		case right.Rollouts:
+			f.rollouts = false
 		case right.Machines:
 			f.machines = false
 		case right.EvictionRequests:

@@ -94,7 +94,7 @@ func rightsOf(t *testing.T, f *flags, a *account) *rights {
 func running(f flags) (parts []right.Part) {
 	for part, on := range map[right.Part]bool{
 		right.Core: true, right.Machines: f.machines, right.EvictionRequests: f.evictionRequests != evictionrequest.ModeOff,
-		right.ClusterAPI: f.bridges.Has(bridge.ClusterAPI), right.OpenShift: f.bridges.Has(bridge.OpenShift),
+		right.Rollouts: f.rollouts, right.ClusterAPI: f.bridges.Has(bridge.ClusterAPI), right.OpenShift: f.bridges.Has(bridge.OpenShift),
 	} {
 		if on {
 			parts = append(parts, part)
@@ -110,7 +110,7 @@ func TestAMissingRightStopsNothingButThePartsThatNeedIt(t *testing.T) {
 	t.Parallel()
 	f := everything(t)
 	all := rightsOf(t, &f, &account{})
-	if parts := running(f); len(parts) != 5 || len(all.needs) != len(parts) {
+	if parts := running(f); len(parts) != 6 || len(all.needs) != len(parts) {
 		t.Fatalf("the parts %v run, and there are roles of %v", parts, all.needs.Parts())
 	}
 	taken := map[right.Right]bool{}
@@ -162,8 +162,8 @@ func TestOnlyEnabledPartsNeedRights(t *testing.T) {
 	t.Parallel()
 	f := everything(t, "--machines=false", "--eviction-requests=off", "--bridge=karpenter")
 	needs, err := f.needs()
-	if parts := needs.Parts(); err != nil || !slices.Equal(parts, []right.Part{right.Core}) {
-		t.Errorf("rights are asked for %v: %v, want core", parts, err)
+	if parts := needs.Parts(); err != nil || !slices.Equal(parts, []right.Part{right.Core, right.Rollouts}) {
+		t.Errorf("rights are asked for %v: %v, want core and rollouts", parts, err)
 	}
 }
 
@@ -177,6 +177,7 @@ func TestKindsOfOptionalPartsAreReadApart(t *testing.T) {
 	}
 	for resource, want := range map[schema.GroupResource]bool{
 		{Resource: "nodes"}: true, {Group: "ebbtide.dev", Resource: "nodemaintenances"}: true, {Group: "ebbtide.dev", Resource: "machines"}: false,
+		{Group: "ebbtide.dev", Resource: "noderollouts"}:   false,
 		{Group: "lifecycle.k8s.io", Resource: "evictions"}: false, {Group: "storage.k8s.io", Resource: "volumeattachments"}: false,
 	} {
 		if got := needs.Lists(right.Core, resource.Group, resource.Resource); got != want {
@@ -208,7 +209,7 @@ func TestMissingRightToReviewIsReported(t *testing.T) {
 	r := rightsOf(t, &f, &account{fails: apierrors.NewForbidden(schema.GroupResource{Resource: "selfsubjectaccessreviews"}, "", nil)})
 	lacking, err := r.review(t.Context())
 	const want = "create selfsubjectaccessreviews.authorization.k8s.io"
-	if err != nil || len(lacking) != 5 || lacking.Message(right.Core) != want || lacking.Message(right.Machines) != want {
+	if err != nil || len(lacking) != 6 || lacking.Message(right.Core) != want || lacking.Message(right.Machines) != want {
 		t.Errorf("it lacks %v: %v, want %s", lacking, err, want)
 	}
 }

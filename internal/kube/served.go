@@ -32,6 +32,9 @@ type ServedAPI struct {
 	GroupVersion schema.GroupVersion
 	Resources    []string
 	Kinds        []client.Object
+	// Unserved is the interval of checking while it is not served or unknown. Defaults to that while
+	// it is served.
+	Unserved time.Duration
 }
 
 // Served runs parts of the manager only while an API is served, without watches or messages
@@ -146,6 +149,9 @@ func (s *Served) Start(ctx context.Context) error {
 			logger.Info("Stopped the parts of an API", "reason", "the API is no longer served")
 			running.end()
 			running = nil
+		}
+		if running == nil && s.api.Unserved > 0 {
+			pause = s.api.Unserved
 		}
 		s.served.Store(running != nil)
 		select {

@@ -19,6 +19,8 @@ type Part string
 const (
 	// Core drains nodes and answers the API server.
 	Core Part = "core"
+	// Rollouts reconciles NodeRollouts.
+	Rollouts Part = "rollouts"
 	// Machines reconciles Machines and Clusters of ebbtide.dev.
 	Machines Part = "machines"
 	// EvictionRequests answers and creates EvictionRequests.
@@ -29,7 +31,7 @@ const (
 	OpenShift Part = "openshift"
 )
 
-var parts = []Part{Core, Machines, EvictionRequests, ClusterAPI, OpenShift}
+var parts = []Part{Core, Rollouts, Machines, EvictionRequests, ClusterAPI, OpenShift}
 
 // Right is one verb on one resource.
 type Right struct {

@@ -57,9 +57,9 @@ type RolloutDecision struct {
 
 // Change is a change of a NodeMaintenance.
 type Change struct {
-	// Before is the object of the snapshot, After the object to write; nil if it only is deleted.
+	// Before is the object of the snapshot, After the object to write.
 	Before, After *v1alpha1.NodeMaintenance
-	// Delete deletes the object, after After was written.
+	// Delete deletes the object. After is left to the decision that sees it deleted.
 	Delete bool
 }
 

@@ -1,0 +1,207 @@
+// Package rollout carries out what core/rollout decides: it records which nodes start in the status
+// of their NodeRollout, and then creates and changes NodeMaintenances. One decision covers all
+// rollouts; each rollout is written on its own, so that a slow write delays no other one. What it
+// remembers only saves work and reads: a new manager continues from the API alone.
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/event"
+	core "ebbtide.dev/ebbtide/internal/core/rollout"
+	"ebbtide.dev/ebbtide/internal/kube"
+)
+
+const (
+	// decisionInterval is the least time between two decisions.
+	decisionInterval = 200 * time.Millisecond
+	// readTimeout ends the reads of a decision, which the API server answers.
+	readTimeout = 10 * time.Second
+	// maxFlights is the number of rollouts that are written at the same time, maxWrites that of the
+	// NodeMaintenances of a rollout.
+	maxFlights, maxWrites = 64, 16
+	// unservedInterval is the interval of checking for the CRD, which a chart may install late.
+	unservedInterval = 15 * time.Second
+	// firstRetry and lastRetry bound the back-off after a decision that failed.
+	firstRetry, lastRetry = time.Second, time.Minute
+)
+
+// API returns the API that the controller runs for.
+func API() kube.ServedAPI {
+	return kube.ServedAPI{
+		GroupVersion: v1alpha1.SchemeGroupVersion, Resources: []string{"noderollouts"}, Kinds: []client.Object{&v1alpha1.NodeRollout{}},
+		Unserved: unservedInterval,
+	}
+}
+
+// Options configures the controller.
+type Options struct {
+	// Served runs it while the kind NodeRollout is served.
+	Served *kube.Served
+	Skew   *kube.Skew
+}
+
+// pass is the only item of the queue.
+type pass struct{}
+
+type reconciler struct {
+	client client.Client
+	// live reads from the API server.
+	live client.Reader
+	emit func(...event.Event)
+	// now is the time for decisions, clock measures durations.
+	now     kube.Now
+	clock   clock.PassiveClock
+	metrics *metrics
+	decide  func(*core.Snapshot) *core.Decision
+
+	// rested is the time before which no decision is due.
+	rested time.Time
+	// caughtUp is true after the first read of the API server, and unread holds when NodeMaintenances
+	// are read again.
+	caughtUp bool
+	unread   map[string]time.Time
+
+	rollouts     *newest[*v1alpha1.NodeRollout]
+	maintenances *newest[*v1alpha1.NodeMaintenance]
+	flights      *flights
+	// refusals are by the name of a NodeMaintenance, failures by that of a rollout.
+	refusals, failures *refusals
+	// outdated are the states that the API server did not know any more.
+	outdated *outdated
+
+	// any is true while there are rollouts.
+	any  atomic.Bool
+	wake atomic.Pointer[func()]
+}
+
+func newReconciler(c client.Client, live client.Reader, clk clock.PassiveClock, m *metrics) *reconciler {
+	return &reconciler{
+		client: c, live: live, emit: func(...event.Event) {}, clock: clk, metrics: m, decide: core.Decide,
+		now:          func() (time.Time, bool) { return clk.Now(), false },
+		unread:       map[string]time.Time{},
+		rollouts:     newNewest[*v1alpha1.NodeRollout](clk),
+		maintenances: newNewest[*v1alpha1.NodeMaintenance](clk),
+		flights:      newFlights(clk.Now()), refusals: newRefusals(clk), failures: newRefusals(clk), outdated: newOutdated(clk),
+	}
+}
+
+// Add registers the controller with a manager whose client reads from a cache with
+// kube.CacheOptions.
+func Add(mgr manager.Manager, options Options) {
+	options.Served.OnAnswer(func() {
+		if served, _ := options.Served.Asked(); !served {
+			mgr.GetLogger().Info("NodeRollouts inactive", "reason", "their CRD is not installed")
+		}
+	})
+	emit, m := kube.Emitter(mgr.GetEventRecorder("ebbtide")), newMetrics(crmetrics.Registry)
+	options.Served.Part(func(ctx context.Context) error {
+		r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}, m)
+		r.emit, r.now = emit, options.Skew.Now
+		defer r.end()
+		of := kube.Controller[pass]{
+			Reconciler:  r,
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[pass](firstRetry, lastRetry),
+		}
+		always := func(context.Context) []pass { return []pass{{}} }
+		return kube.RunController(ctx, mgr, "rollout", of, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, always)))
+	})
+}
+
+// end waits for the writes under way, which the end of the controller has cancelled.
+func (r *reconciler) end() {
+	r.flights.wait()
+	r.metrics.show(nil, r.clock.Now())
+}
+
+// Reconcile decides for all rollouts, and starts the writes of each.
+func (r *reconciler) Reconcile(ctx context.Context, _ pass) (reconcile.Result, error) {
+	began := r.clock.Now()
+	if rest := r.rested.Sub(began); rest > 0 {
+		return reconcile.Result{RequeueAfter: rest}, nil
+	}
+	// What a flight has written is known before it ends, so that the flights come first.
+	flying := r.flights.under()
+	snapshot, due, err := r.observe(ctx, flying)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("observe: %w", err)
+	}
+	if snapshot == nil {
+		r.metrics.show(nil, began)
+		return reconcile.Result{}, nil
+	}
+	decision := r.decide(snapshot)
+	// One that takes long must not take more than half of a core.
+	r.rested = r.clock.Now().Add(max(decisionInterval, r.clock.Since(began)))
+	r.metrics.show(decision.Rollouts, r.clock.Now())
+	if !decision.WakeTime.IsZero() {
+		due = kube.Soonest(due, max(decision.WakeTime.Sub(snapshot.Now), time.Millisecond))
+	}
+	return reconcile.Result{RequeueAfter: kube.Soonest(due, r.launch(ctx, snapshot, decision, flying))}, nil
+}
+
+// launch starts the writes of each rollout that was not being written when it was observed. It
+// returns when a write that rests is due; 0 is never.
+func (r *reconciler) launch(
+	ctx context.Context, snapshot *core.Snapshot, decision *core.Decision, flying map[string]*writing,
+) (due time.Duration) {
+	var names []string
+	// No rollout has the name of this one.
+	orphans := core.RolloutDecision{Rollout: &v1alpha1.NodeRollout{}, Changes: decision.Orphans}
+	for i := range len(decision.Rollouts) + 1 {
+		of := &orphans
+		if i < len(decision.Rollouts) {
+			of = &decision.Rollouts[i]
+		}
+		w := r.writing(of)
+		w.orphans = of == &orphans
+		w.exists = func(name string) bool {
+			return slices.ContainsFunc(snapshot.Maintenances, func(m *v1alpha1.NodeMaintenance) bool { return m.Name == name })
+		}
+		names = append(names, w.names...)
+		due = kube.Soonest(due, w.due)
+		if flying[w.before.Name] == nil && !w.idle() && r.flights.begin(w) {
+			go r.fly(ctx, w)
+		}
+	}
+	r.refusals.keep(names)
+	return due
+}
+
+// fly makes the writes of a rollout, and has all rollouts decided again.
+func (r *reconciler) fly(ctx context.Context, w *writing) {
+	defer func() {
+		r.flights.end(w)
+		r.again()
+	}()
+	err := w.write(ctx)
+	switch logger := log.FromContext(ctx).WithValues("rollout", w.before.Name); {
+	case err == nil:
+		r.failures.drop(w.before.Name)
+	case kube.IsStale(err):
+		logger.V(1).Info("Dropped a stale decision", "reason", err.Error())
+	default:
+		r.failures.add(w.before.Name, err)
+		logger.Error(err, "Failed to write a rollout, retrying")
+	}
+}
+
+// again requests another decision.
+func (r *reconciler) again() {
+	if wake := r.wake.Load(); wake != nil {
+		(*wake)()
+	}
+}
