@@ -105,6 +105,18 @@ const (
 	NodeMaintenanceInProgress = "MaintenanceInProgress"
 )
 
+// NodeRebootRequired is a node condition of the node's agent. It is True while a sentinel file asks
+// for a reboot.
+const NodeRebootRequired = "RebootRequired"
+
+// Reasons of NodeRebootRequired.
+const (
+	// ReasonRebootSentinel: the sentinel file exists.
+	ReasonRebootSentinel = "RebootSentinel"
+	// ReasonNoRebootSentinel: the sentinel file does not exist.
+	ReasonNoRebootSentinel = "NoRebootSentinel"
+)
+
 // Reasons of conditions.
 const (
 	// ReasonNodeMaintenance identifies Ebbtide's node conditions.

@@ -215,6 +215,9 @@ const (
 	EventBridgeGivenUp = "BridgeGivenUp"
 )
 
+// EventNodeRebooting is the reason of an event on a Node: its agent reboots it for a maintenance.
+const EventNodeRebooting = "NodeRebooting"
+
 // Reasons of events on NodeRollouts.
 const (
 	// EventRolloutNodeStarted: a node is under maintenance.

@@ -183,6 +183,9 @@ const (
 	// RolloutAttemptAnnotation beside it is JSON with the attempt: uid of the NodeRollout, nodeUID,
 	// target (a hash), attempt and try.
 	RolloutAttemptAnnotation = "ebbtide.dev/rollout-attempt"
+	// RebootAnnotation with the value "true" on a NodeMaintenance with completeWhen.newBoot makes
+	// the agent of its node reboot it, once after each handover.
+	RebootAnnotation = "ebbtide.dev/reboot"
 	// RolloutFinalizer keeps a NodeRollout until it has let go of its NodeMaintenances, and these
 	// as its records.
 	RolloutFinalizer = "ebbtide.dev/rollout"

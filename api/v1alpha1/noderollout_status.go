@@ -129,6 +129,8 @@ const (
 	RolloutNodeCancelled = "Cancelled"
 	// RolloutNodeDeleted: a user deleted the NodeMaintenance before the node was done.
 	RolloutNodeDeleted = "Deleted"
+	// RolloutNodeStillNeeded: the node was maintained, and a condition of when is still True.
+	RolloutNodeStillNeeded = "StillNeeded"
 	// RolloutNodeTargetNotMet: the NodeMaintenance is complete and the node does not meet target.
 	RolloutNodeTargetNotMet = "TargetNotMet"
 )
@@ -185,6 +187,8 @@ const (
 	ReasonRolloutInProgress = "InProgress"
 	// ReasonRolloutNodesFailed: nodes have failed.
 	ReasonRolloutNodesFailed = "NodesFailed"
+	// ReasonRolloutIdle: no node needs maintenance now.
+	ReasonRolloutIdle = "Idle"
 	// ReasonRolloutHealthy: no node has failed.
 	ReasonRolloutHealthy = "Healthy"
 	// ReasonRolloutAborted: the rollout was aborted.

@@ -43,18 +43,37 @@ type NodeRolloutList struct {
 }
 
 // NodeRolloutSpec says which nodes are maintained, when, and how many at a time.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.mode) || self.mode != 'Continuous' || has(self.target) || has(self.when)",fieldPath=".mode",message="mode Continuous requires target or when, which say that a node needs maintenance"
+// +kubebuilder:validation:XValidation:rule="!has(self.reboot) || !self.reboot || !has(self.after) || self.after != 'StayDrained'",fieldPath=".reboot",message="reboot and after: StayDrained exclude each other: a node that reboots is given back"
 type NodeRolloutSpec struct {
 	// nodeSelector selects the nodes by labels or by name, as in a NodeMaintenance. Nodes that
 	// match later join until the rollout is complete.
 	// +required
 	NodeSelector *corev1.NodeSelector `json:"nodeSelector"`
 
+	// mode is Once to maintain each node once, after which the rollout is complete, or Continuous to
+	// maintain nodes whenever they need it, which requires target or when. Defaults to Once.
+	// +optional
+	// +default="Once"
+	Mode RolloutMode `json:"mode,omitempty"`
+
 	// target lists what a node must report when its maintenance is done; the maintenance then
 	// completes automatically. Nodes that report the versions already are skipped, unless newBoot
-	// is set. If unset, each node is maintained once, and a user completes each maintenance. When
-	// target changes, nodes that do not meet it are maintained again.
+	// is set. When target changes, nodes that do not meet it are maintained again. If target and
+	// reboot are unset, a user completes each maintenance.
 	// +optional
 	Target *CompleteWhen `json:"target,omitempty"`
+
+	// when lists reasons to maintain a node besides target. If target and when are unset, each
+	// node is maintained once.
+	// +optional
+	When *RolloutWhen `json:"when,omitempty"`
+
+	// reboot makes the agent of each node reboot it when it is drained. The maintenance then
+	// completes after the boot. It needs the agent with --reboot.
+	// +optional
+	Reboot bool `json:"reboot,omitempty"`
 
 	// after is the end of a node's maintenance. GiveBack returns the node to service when its
 	// work is done. StayDrained is finished with a node when it is drained, and leaves it drained;
@@ -134,6 +153,36 @@ type NodeRolloutSpec struct {
 	// +default="Running"
 	// +kubebuilder:validation:XValidation:rule="oldSelf != 'Aborted' || self == 'Aborted'",message="an aborted rollout cannot continue: create another NodeRollout"
 	State RolloutState `json:"state,omitempty"`
+}
+
+// RolloutMode says how often a rollout maintains a node.
+//
+// +kubebuilder:validation:Enum=Once;Continuous
+// +kubebuilder:validation:MaxLength=10
+type RolloutMode string
+
+const (
+	// RolloutOnce maintains each node once.
+	RolloutOnce RolloutMode = "Once"
+	// RolloutContinuous maintains nodes whenever they need it.
+	RolloutContinuous RolloutMode = "Continuous"
+)
+
+// RolloutWhen lists reasons to maintain a node. One of them is enough.
+type RolloutWhen struct {
+	// rebootRequired is true to maintain nodes with the condition RebootRequired, which the
+	// node's agent reports.
+	// +optional
+	RebootRequired bool `json:"rebootRequired,omitempty"`
+
+	// conditions are types of node conditions, such as KernelDeadlock. Nodes are maintained if one
+	// of them is True. At most 16.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=316
+	// +kubebuilder:validation:items:MinLength=1
+	Conditions []string `json:"conditions,omitempty"`
 }
 
 // RolloutAfter is the end of a node's maintenance in a rollout.

@@ -29,7 +29,7 @@ alerts: {enabled: true}
 networkPolicy: {metricsFrom: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}}]}`},
 	"agent": {"ebbtide-system", `
 shutdowns: {depth: Static, deleteBefore: 45s}
-agent: {enabled: true, manifestDir: /var/lib/kubelet/manifests, shutdown: {delay: 2m}, extraArgs: [--v=1], nodeSelector: {pool: workers}, resources: {limits: {memory: 64Mi}}}`},
+agent: {enabled: true, manifestDir: /var/lib/kubelet/manifests, shutdown: {delay: 2m}, reboot: {enabled: true}, extraArgs: [--v=1], nodeSelector: {pool: workers}, resources: {limits: {memory: 64Mi}}}`},
 	"hosts": {"tides", "agent: {hosts: true}\nserviceMonitor: {enabled: true}\nalerts: {enabled: true}\n" + ownCertificate},
 	"hardened": {"ebbtide-system", `
 image: {digest: "sha256:0123456789012345678901234567890123456789012345678901234567890123"}

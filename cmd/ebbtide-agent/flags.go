@@ -22,6 +22,8 @@ type flags struct {
 	nodeName, manifestDir, stateDir, healthAddress string
 	shutdown                                       string
 	shutdownDelay                                  time.Duration
+	reboot                                         bool
+	rebootSentinel                                 string
 	controlPlane                                   controlPlane
 	verbosity                                      int
 	logFormat                                      logformat.Format
@@ -46,6 +48,8 @@ func parseFlags(set *flag.FlagSet, args []string) (flags, error) {
 	set.StringVar(&f.healthAddress, "health-address", "127.0.0.1:9473", "address of /healthz, /readyz and /metrics; 0 disables them")
 	set.StringVar(&f.shutdown, "shutdown", "drain", "behavior during a node shutdown: drain (delay it until the pods have left), report (only announce it) or off")
 	set.DurationVar(&f.shutdownDelay, "shutdown-delay", 0, "minimum InhibitDelayMaxSec of systemd-logind; 0 keeps its setting")
+	set.BoolVar(&f.reboot, "reboot", false, "reboot the node when it is drained for a NodeMaintenance with the annotation "+v1alpha1.RebootAnnotation)
+	set.StringVar(&f.rebootSentinel, "reboot-sentinel", "", "file that asks for a reboot, such as /run/reboot-required, reported as node condition RebootRequired; empty reports nothing")
 	f.controlPlane.register(set)
 	set.IntVar(&f.verbosity, "v", 0, "log verbosity")
 	f.logFormat.Flag(set)
@@ -69,10 +73,7 @@ func (f *flags) check(set *flag.FlagSet) error {
 	if faults := validation.IsDNS1123Subdomain(f.nodeName); len(faults) > 0 {
 		return fmt.Errorf("invalid --node-name=%q: %s", f.nodeName, faults[0])
 	}
-	if err := checkFolder("manifest-dir", f.manifestDir); err != nil {
-		return err
-	}
-	if err := checkFolder("state-dir", f.stateDir); err != nil {
+	if err := f.checkPaths(); err != nil {
 		return err
 	}
 	if inside, err := filepath.Rel(f.manifestDir, f.stateDir); err == nil && inside != ".." && !strings.HasPrefix(inside, "../") {
@@ -94,6 +95,18 @@ func (f *flags) check(set *flag.FlagSet) error {
 		return fmt.Errorf("--health-address must be HOST:PORT such as 127.0.0.1:9473, or 0, not %q", f.healthAddress)
 	}
 	return nil
+}
+
+func (f *flags) checkPaths() error {
+	if f.rebootSentinel != "" {
+		if err := checkFolder("reboot-sentinel", f.rebootSentinel); err != nil {
+			return err
+		}
+	}
+	if err := checkFolder("manifest-dir", f.manifestDir); err != nil {
+		return err
+	}
+	return checkFolder("state-dir", f.stateDir)
 }
 
 func checkFolder(name, path string) error {

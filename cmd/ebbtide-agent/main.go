@@ -25,6 +25,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/agent"
 	"ebbtide.dev/ebbtide/internal/agent/logind"
+	"ebbtide.dev/ebbtide/internal/agent/reboot"
 	"ebbtide.dev/ebbtide/internal/agent/shutdown"
 	"ebbtide.dev/ebbtide/internal/core/nodeagent"
 	"ebbtide.dev/ebbtide/internal/kube"
@@ -107,12 +108,16 @@ func run(ctx context.Context, f flags, logger logr.Logger) error {
 	}
 	defer broadcaster.Shutdown()
 	emit := kube.Emitter(broadcaster.NewRecorder(scheme, "ebbtide-agent"))
+	bus := logind.New(f.shutdownDelay)
 	a := agent.New(agent.Options{
 		Self:      nodeagent.Self{Node: f.nodeName, PodName: pod, PodNamespace: namespace, Version: version.Number(), BootID: boot, Dir: f.manifestDir},
 		Manifests: agent.NewFolder(f.manifestDir), Records: agent.NewJournal(f.stateDir), Client: c, Log: logger,
 		Emit: emit, ControlPlane: f.controlPlane.options(config),
 		Shutdown: shutdown.New(shutdown.Options{
-			Wish: shutdownModes[f.shutdown], BootID: boot, Logind: logind.New(f.shutdownDelay), StateDir: f.stateDir, Emit: emit, Log: logger,
+			Wish: shutdownModes[f.shutdown], BootID: boot, Logind: bus, StateDir: f.stateDir, Emit: emit, Log: logger,
+		}),
+		Reboot: reboot.New(reboot.Options{
+			BootID: boot, Sentinel: f.rebootSentinel, Enabled: f.reboot, Logind: bus, Client: c, Emit: emit, Log: logger,
 		}),
 	})
 	if f.healthAddress != "0" {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/internal/agent/inotify"
+	"ebbtide.dev/ebbtide/internal/agent/reboot"
 	"ebbtide.dev/ebbtide/internal/agent/shutdown"
 	"ebbtide.dev/ebbtide/internal/core/event"
 	core "ebbtide.dev/ebbtide/internal/core/nodeagent"
@@ -55,7 +56,9 @@ type Options struct {
 	Records   Records
 	Client    client.WithWatch
 	// Shutdown delays shutdowns; nil disables that.
-	Shutdown     *shutdown.Loop
+	Shutdown *shutdown.Loop
+	// Reboot reports and reboots; nil disables that.
+	Reboot       *reboot.Loop
 	ControlPlane ControlPlane
 	Emit         func(...event.Event)
 	Log          logr.Logger
@@ -119,6 +122,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	if a.Shutdown != nil {
 		beside.Go(func() { a.Shutdown.Run(ctx, neighbour{a}) })
+	}
+	if a.Reboot != nil {
+		beside.Go(func() { a.Reboot.Run(ctx, neighbour{a}) })
 	}
 	watch, err := inotify.Start(ctx, a.poke)
 	if err != nil {

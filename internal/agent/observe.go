@@ -51,6 +51,9 @@ func (f *feeds) start(ctx context.Context, a *Agent) {
 		if a.Shutdown != nil {
 			a.Shutdown.Wake()
 		}
+		if a.Reboot != nil {
+			a.Reboot.Wake()
+		}
 	})
 	f.pods = follow(ctx, a.Client, topic{
 		object: &corev1.Pod{}, list: func() client.ObjectList { return &corev1.PodList{} }, field: "spec.nodeName", value: node,

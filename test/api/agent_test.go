@@ -129,6 +129,7 @@ func TestAnAgentWritesForItsNode(t *testing.T) {
 	for what, err := range map[string]error{
 		"the status of its NodeAgent": w.agent.Status().Patch(t.Context(), said, client.MergeFrom(own)),
 		"a condition of its Node":     patch(t, w.mighty, w.node(w.a), "status: {conditions: [{type: GracefulNodeShutdownInProgress, status: 'True', reason: NodeShutdown}]}"),
+		"that it requires a reboot":   patch(t, w.mighty, w.node(w.a), "status: {conditions: [{type: RebootRequired, status: 'True', reason: RebootSentinel}]}"),
 		"progress": patch(t, w.agent, asked,
 			`status: {evacuationProgressTimestamp: "2026-03-01T12:00:00Z", expectedEvacuationFinishTime: "2026-03-01T12:00:30Z", message: terminating}`),
 		"an event on its Node":      try(t, w.agent, w.event(w.a+"-1", "Node", w.a)),
@@ -153,7 +154,7 @@ func TestAnAgentWritesForNoOtherNode(t *testing.T) {
 	pod := create(t, w.admin, annotated(w.a+"-pod", map[string]string{"example.com/note": "any"}))
 	of := func(what string) string { return "the node agent of " + w.a + " may not write " + what + " of " + w.b }
 	may := func(what string) string { return "the node agent of " + w.a + " may not " + what }
-	onlyCondition := "a node agent writes the condition GracefulNodeShutdownInProgress of its Node, and nothing else of it"
+	onlyCondition := "a node agent writes the conditions GracefulNodeShutdownInProgress and RebootRequired of its Node, and nothing else of it"
 	onlyProgress := "a node agent reports progress, expected end and message of Evacuations in which kubelet.k8s.io is active, and nothing else"
 	shutdown := "status: {conditions: [{type: GracefulNodeShutdownInProgress, status: 'True', reason: NodeShutdown}]}"
 	for what, attack := range map[string]struct {
@@ -190,6 +191,8 @@ func TestAnAgentWritesForNoOtherNode(t *testing.T) {
 		"an event on a maintenance":                   {try(t, w.mighty, w.event(w.a+"-e4", "NodeMaintenance", "kernel-update")), "may not write events of NodeMaintenance kernel-update"},
 		"an event in the name of others":              {try(t, w.mighty, strings.Replace(w.event(w.a+"-e5", "Node", w.a), "ebbtide-agent", "kubelet", 1)), "writes events of the reportingController ebbtide-agent"},
 		"a condition of a megabyte":                   {patch(t, w.mighty, w.node(w.a), "status: {conditions: [{type: GracefulNodeShutdownInProgress, status: 'True', message: "+strings.Repeat("m", 1<<20)+"}]}"), "a message of at most 1,024 characters"},
+		"that another node requires a reboot":         {patch(t, w.mighty, w.node(w.b), "status: {conditions: [{type: RebootRequired, status: 'True', reason: RebootSentinel}]}"), of("nodes/status")},
+		"a required reboot of a megabyte":             {patch(t, w.mighty, w.node(w.a), "status: {conditions: [{type: RebootRequired, status: 'True', message: "+strings.Repeat("m", 1<<20)+"}]}"), "a message of at most 1,024 characters"},
 		"the event of another":                        {patch(t, w.mighty, event, "series: {count: 2, lastObservedTime: '2026-03-01T12:00:00.000000Z'}"), "may not write events of Node " + w.b},
 		"a pod":                                       {patch(t, w.mighty, pod, "metadata: {labels: {a: b}}"), may("update pods")},
 		"the deletion of a pod":                       {w.mighty.Delete(t.Context(), pod), may("delete pods")},

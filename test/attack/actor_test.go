@@ -84,6 +84,7 @@ var ofReporter = []attempt{
 
 var ofAgent = []attempt{
 	{"reports on another node", reports(nodeB, "status: {conditions: [{type: GracefulNodeShutdownInProgress, status: 'True'}]}"), "ebbtide-agent"},
+	{"says that another node requires a reboot", reports(nodeB, "status: {conditions: [{type: RebootRequired, status: 'True'}]}"), "ebbtide-agent"},
 	{"says that its node is ready", reports(nodeA, "status: {conditions: [{type: Ready, status: 'True'}]}"), "ebbtide-agent"},
 	{"labels its node", reports(nodeA, "metadata: {labels: {pool: mine}}"), "ebbtide-agent"},
 	{"cordons its node", patches(nodeA, "spec: {unschedulable: true}"), rbac},

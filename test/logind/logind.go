@@ -55,6 +55,7 @@ type Logind struct {
 	inhibitors map[*os.File]Inhibitor
 	extra      []Inhibitor
 	signals    []int32
+	reboots    int
 	wait       sync.WaitGroup
 }
 
@@ -143,6 +144,22 @@ func (l *Logind) release(reader *os.File) {
 		_ = reader.Close()
 	}
 	delete(l.inhibitors, reader)
+}
+
+// Reboot counts.
+func (c *calls) Reboot(bool) *dbus.Error {
+	l := (*Logind)(c)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reboots++
+	return nil
+}
+
+// Reboots returns how many reboots were requested.
+func (l *Logind) Reboots() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.reboots
 }
 
 // ListInhibitors lists them, in no order.

@@ -94,6 +94,18 @@ func TestLongAShutdownWaitsForItsInhibitor(t *testing.T) {
 	l.AwaitHeld(t, "ebbtide", 0)
 }
 
+func TestLongARebootIsRequestedOfLogind(t *testing.T) {
+	bus := fake.StartBus(t)
+	l := fake.Start(t, bus, fake.Spec{})
+	if err := (&logind.Bus{Address: bus.Address}).Reboot(t.Context()); err != nil || l.Reboots() != 1 {
+		t.Errorf("%d reboots: %v, want 1", l.Reboots(), err)
+	}
+	l.Stop()
+	if err := (&logind.Bus{Address: bus.Address}).Reboot(t.Context()); err == nil {
+		t.Error("a reboot that nobody does is no error")
+	}
+}
+
 // Who starts in the middle of a shutdown has missed the signal.
 func TestLongAShutdownThatHasBegunIsHeardOf(t *testing.T) {
 	bus := fake.StartBus(t)

@@ -136,6 +136,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.RolloutNodeSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RolloutWait"):
 		return &apiv1alpha1.RolloutWaitApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RolloutWhen"):
+		return &apiv1alpha1.RolloutWhenApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SecretKeyReference"):
 		return &apiv1alpha1.SecretKeyReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("StageStatus"):

@@ -136,6 +136,20 @@ func (b *Bus) Inhibit(ctx context.Context) (io.Closer, error) {
 	return os.NewFile(uintptr(fd), "inhibitor"), nil
 }
 
+// Reboot reboots the machine, as systemctl reboot does. It fails if logind does not respond or
+// refuses.
+func (b *Bus) Reboot(ctx context.Context) error {
+	conn, err := b.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	if err := call(ctx, conn.Object(service, path), manager+".Reboot", false).Err; err != nil {
+		return fmt.Errorf("reboot: %s", words(err.Error()))
+	}
+	return nil
+}
+
 // Inhibitors lists at most 100,000 inhibitors. It fails if logind does not respond.
 func (b *Bus) Inhibitors(ctx context.Context) ([]Inhibitor, error) {
 	conn, err := b.dial(ctx)

@@ -13,6 +13,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/handover"
 )
 
 // maxText bounds a text of others in a message, in bytes.
@@ -77,7 +78,7 @@ func (r *rollout) complete() bool {
 // classify determines the state of each node of a rollout. Nodes under maintenance stay part of it,
 // even if they are no longer selected.
 func (f *fleet) classify(object *v1alpha1.NodeRollout) *rollout {
-	r := &rollout{fleet: f, object: object, target: hashOf(object.Spec.Target)}
+	r := &rollout{fleet: f, object: object, target: hashOf(object.Spec.Target, object.Spec.When, object.Spec.Reboot)}
 	r.spec, r.invalid = Read(&object.Spec)
 	records := f.records[string(object.UID)]
 	unread := f.unread(object)
@@ -209,7 +210,7 @@ func (r *rollout) judgeLive(u *unit) {
 func (r *rollout) judgeWork(u *unit, since time.Time) {
 	u.state, u.reason = working, v1alpha1.RolloutNodeDrained
 	u.message = "The node is drained and waits for the work on it."
-	if r.object.Spec.Target == nil {
+	if completeWhen(&r.object.Spec) == nil {
 		u.message = "The node is drained. When its work is done: " + command.Of("kubectl ebbtide complete %s", u.record.object.Name)
 	}
 	if r.spec == nil || r.spec.workTimeout == 0 || r.ClockSkewed {
@@ -226,10 +227,9 @@ func (r *rollout) judgeWork(u *unit, since time.Time) {
 // judgeEnded determines the state of a node that was given back and needs maintenance.
 func (r *rollout) judgeEnded(u *unit) {
 	last, succeeded := u.record, u.record.succeeded()
-	stays := r.object.Spec.After == v1alpha1.AfterStayDrained
 	switch {
-	case succeeded.Status == metav1.ConditionTrue && (r.spec.target == nil || stays || last.returned()):
-		u.state, u.doneTime = done, succeeded.LastTransitionTime.Time
+	case succeeded.Status == metav1.ConditionTrue && (completeWhen(&r.object.Spec) == nil || last.returned()):
+		r.judgeReturned(u, succeeded.LastTransitionTime.Time)
 	case succeeded.Status == metav1.ConditionTrue:
 		r.fail(u, v1alpha1.RolloutNodeTargetNotMet, "Its NodeMaintenance was completed before the node met the target.")
 	case succeeded.Reason == v1alpha1.ReasonDeadlinePassed && last.Try <= r.spec.retryCount:
@@ -242,6 +242,21 @@ func (r *rollout) judgeEnded(u *unit) {
 		r.fail(u, v1alpha1.RolloutNodeDeleted, "Its NodeMaintenance was deleted before the node was done.")
 	default:
 		r.fail(u, v1alpha1.RolloutNodeCancelled, "Its NodeMaintenance was completed before the node was drained.")
+	}
+}
+
+// judgeReturned determines the state of a node whose maintenance was done at a time. It may need
+// another one, or have got nothing from this one: it shows that after the handover.
+func (r *rollout) judgeReturned(u *unit, at time.Time) {
+	asks := r.spec.asks(u.Node)
+	handedOver, _, known := handover.Since(u.record.object, u.Name)
+	switch {
+	case r.spec.continuous && (asks != nil && asks.LastTransitionTime.After(at) || asks == nil && r.spec.target != nil && !r.spec.target.Met(u.Node)):
+		u.state = waiting
+	case asks != nil && known && asks.LastHeartbeatTime.After(handedOver) && !asks.LastTransitionTime.After(at):
+		r.fail(u, v1alpha1.RolloutNodeStillNeeded, fmt.Sprintf("The node was maintained, and its condition %s is still True.", asks.Type))
+	default:
+		u.state, u.doneTime = done, at
 	}
 }
 

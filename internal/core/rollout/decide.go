@@ -41,7 +41,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// fleet is what all rollouts have in common.
+// fleet holds the facts that all rollouts share.
 type fleet struct {
 	*Snapshot
 	// nodes are in the order of their names.
@@ -51,7 +51,7 @@ type fleet struct {
 	records map[string]map[string][]*record
 }
 
-// node is a node, and what the rollouts decide about it.
+// node is a node with the decisions of rollouts about it.
 type node struct {
 	*corev1.Node
 	ready, controlPlane bool

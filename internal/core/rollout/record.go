@@ -111,8 +111,9 @@ func (a *Attempt) create(owner *v1alpha1.NodeRollout, node *corev1.Node, deadlin
 	if m.Spec.Reason == "" {
 		m.Spec.Reason = "NodeRollout " + owner.Name
 	}
-	if owner.Spec.After != v1alpha1.AfterStayDrained {
-		m.Spec.CompleteWhen = owner.Spec.Target.DeepCopy()
+	m.Spec.CompleteWhen = completeWhen(&owner.Spec)
+	if owner.Spec.Reboot {
+		m.Annotations[v1alpha1.RebootAnnotation] = "true"
 	}
 	if !deadline.IsZero() {
 		m.Spec.Deadline = &v1alpha1.Deadline{Time: metav1.NewTime(deadline.UTC().Truncate(time.Second)), OnDeadline: v1alpha1.DeadlineGiveBack}
@@ -149,8 +150,10 @@ func (r *record) retarget(owner *v1alpha1.NodeRollout, target string) Change {
 		panic(err) // Strings and numbers.
 	}
 	after.Annotations[v1alpha1.RolloutAttemptAnnotation] = string(text)
-	if owner.Spec.After != v1alpha1.AfterStayDrained {
-		after.Spec.CompleteWhen = owner.Spec.Target.DeepCopy()
+	after.Spec.CompleteWhen = completeWhen(&owner.Spec)
+	delete(after.Annotations, v1alpha1.RebootAnnotation)
+	if owner.Spec.Reboot {
+		after.Annotations[v1alpha1.RebootAnnotation] = "true"
 	}
 	return Change{Before: r.object, After: after}
 }

@@ -27,18 +27,18 @@ type Snapshot struct {
 	Refused map[string]string
 }
 
-// Decision is what to do for all rollouts.
+// Decision holds the actions for all rollouts.
 type Decision struct {
 	// Rollouts are in the order of their age.
 	Rollouts []RolloutDecision
 	// Orphans release the NodeMaintenances of rollouts that do not exist in the snapshot. They are
 	// made only if the API server does not have the rollout either.
 	Orphans []Change
-	// WakeTime is the time when time alone changes the decision; zero is never.
+	// WakeTime is the next time at which the decision can change without another change; zero is never.
 	WakeTime time.Time
 }
 
-// RolloutDecision is what to do for one rollout, in the order of its fields. A failure ends it,
+// RolloutDecision holds the actions for one rollout, in the order of its fields. A failure ends it,
 // except that changes are independent of each other.
 type RolloutDecision struct {
 	// Rollout is the rollout of the snapshot.

@@ -37,6 +37,10 @@ type Spec struct {
 	drainTimeout, workTimeout time.Duration
 	retryCount                int32
 	byName                    map[string]v1alpha1.RolloutNodeSpec
+
+	// conditions are those of nodes that ask for maintenance; nil if none does.
+	conditions []string
+	continuous bool
 }
 
 // Read compiles the spec of a NodeRollout. The error names the field at fault.
@@ -47,6 +51,7 @@ func Read(spec *v1alpha1.NodeRolloutSpec) (*Spec, error) {
 	compiled := &Spec{
 		drainTimeout: seconds(spec.Failure.DrainTimeoutSeconds, usualDrainTimeout), workTimeout: seconds(spec.Failure.WorkTimeoutSeconds, usualWorkTimeout),
 		retryCount: usualRetryCount, byName: make(map[string]v1alpha1.RolloutNodeSpec, len(spec.Nodes)),
+		conditions: conditionsOf(spec.When), continuous: spec.Mode == v1alpha1.RolloutContinuous,
 	}
 	if spec.Failure.RetryCount != nil {
 		compiled.retryCount = *spec.Failure.RetryCount
@@ -113,9 +118,49 @@ func isControlPlane(node *corev1.Node) bool {
 // controlPlaneLabel is that of kubeadm and its like.
 const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
 
-// needs returns true if the node has not got what the target asks for.
+// needs returns true if the node has not got what the rollout is for, as far as the node shows it.
 func (s *Spec) needs(node *corev1.Node) bool {
-	return s.target == nil || s.target.NewBoot() || !s.target.Met(node)
+	if s.target == nil && s.conditions == nil {
+		return true
+	}
+	return s.target != nil && (s.target.NewBoot() || !s.target.Met(node)) || s.asks(node) != nil
+}
+
+// asks returns the condition by which a node asks for maintenance; nil if none.
+func (s *Spec) asks(node *corev1.Node) *corev1.NodeCondition {
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; c.Status == corev1.ConditionTrue && slices.Contains(s.conditions, string(c.Type)) {
+			return c
+		}
+	}
+	return nil
+}
+
+// conditionsOf returns the types of node conditions that ask for maintenance; nil if when is unset.
+func conditionsOf(when *v1alpha1.RolloutWhen) []string {
+	if when == nil {
+		return nil
+	}
+	conditions := append([]string{}, when.Conditions...)
+	if when.RebootRequired {
+		conditions = append(conditions, v1alpha1.NodeRebootRequired)
+	}
+	return conditions
+}
+
+// completeWhen returns what ends the maintenance of a node; nil if a user does.
+func completeWhen(spec *v1alpha1.NodeRolloutSpec) *v1alpha1.CompleteWhen {
+	if spec.After == v1alpha1.AfterStayDrained {
+		return nil
+	}
+	when := spec.Target.DeepCopy()
+	if spec.Reboot {
+		if when == nil {
+			when = &v1alpha1.CompleteWhen{}
+		}
+		when.NewBoot = true
+	}
+	return when
 }
 
 // hashOf returns a short text that differs if any of the values does.

@@ -122,6 +122,10 @@ func (r *rollout) setConditions(status *v1alpha1.NodeRolloutStatus) {
 		complete.Reason, complete.Message = v1alpha1.ReasonNoNodes, "spec.nodeSelector matches no node that the rollout may maintain."
 	case left > 0 && r.complete():
 		return // A node that had failed returns.
+	case left == 0 && r.spec.continuous && status.FailedCount > 0:
+		complete.Reason, complete.Message = v1alpha1.ReasonRolloutNodesFailed, phrase.Count(status.FailedCount, "node")+" failed."
+	case left == 0 && r.spec.continuous:
+		complete.Reason, complete.Message = v1alpha1.ReasonRolloutIdle, "No node needs maintenance now."
 	case left == 0:
 		complete.Status, complete.Reason, complete.Message = metav1.ConditionTrue, v1alpha1.ReasonRolloutComplete, "Every node is done or skipped."
 		if status.FailedCount > 0 {

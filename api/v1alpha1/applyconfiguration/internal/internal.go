@@ -964,6 +964,10 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: io.k8s.apimachinery.pkg.util.intstr.IntOrString
       default: 1
+    - name: mode
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.RolloutMode
+      default: Once
     - name: nodeSelector
       type:
         namedType: io.k8s.api.core.v1.NodeSelector
@@ -975,6 +979,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - name
+    - name: reboot
+      type:
+        scalar: boolean
     - name: soakSeconds
       type:
         scalar: numeric
@@ -988,6 +995,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: topologyKey
       type:
         scalar: string
+    - name: when
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.RolloutWhen
     - name: windows
       type:
         list:
@@ -1210,6 +1220,8 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: reason
       type:
         scalar: string
+- name: dev.ebbtide.ebbtide.api.v1alpha1.RolloutMode
+  scalar: string
 - name: dev.ebbtide.ebbtide.api.v1alpha1.RolloutNode
   map:
     fields:
@@ -1260,6 +1272,18 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: reason
       type:
         scalar: string
+- name: dev.ebbtide.ebbtide.api.v1alpha1.RolloutWhen
+  map:
+    fields:
+    - name: conditions
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: rebootRequired
+      type:
+        scalar: boolean
 - name: dev.ebbtide.ebbtide.api.v1alpha1.SecretKeyReference
   map:
     fields:

@@ -84,6 +84,16 @@ func readRecord(m *v1alpha1.NodeMaintenance, node string) *Record {
 	return &record
 }
 
+// Since returns when the only node of a maintenance was handed over, and in which boot it was then;
+// false if it was not.
+func Since(m *v1alpha1.NodeMaintenance, node string) (at time.Time, bootID string, handedOver bool) {
+	record := readRecord(m, node)
+	if record == nil {
+		return time.Time{}, "", false
+	}
+	return record.Time.Time, record.BootID, true
+}
+
 // Text returns the record as it is to be written; empty if there is none.
 func (r *Record) Text() string {
 	switch {

@@ -16,11 +16,20 @@ type NodeRolloutSpecApplyConfiguration struct {
 	// nodeSelector selects the nodes by labels or by name, as in a NodeMaintenance. Nodes that
 	// match later join until the rollout is complete.
 	NodeSelector *v1.NodeSelector `json:"nodeSelector,omitempty"`
+	// mode is Once to maintain each node once, after which the rollout is complete, or Continuous to
+	// maintain nodes whenever they need it, which requires target or when. Defaults to Once.
+	Mode *apiv1alpha1.RolloutMode `json:"mode,omitempty"`
 	// target lists what a node must report when its maintenance is done; the maintenance then
 	// completes automatically. Nodes that report the versions already are skipped, unless newBoot
-	// is set. If unset, each node is maintained once, and a user completes each maintenance. When
-	// target changes, nodes that do not meet it are maintained again.
+	// is set. When target changes, nodes that do not meet it are maintained again. If target and
+	// reboot are unset, a user completes each maintenance.
 	Target *CompleteWhenApplyConfiguration `json:"target,omitempty"`
+	// when lists reasons to maintain a node besides target. If target and when are unset, each
+	// node is maintained once.
+	When *RolloutWhenApplyConfiguration `json:"when,omitempty"`
+	// reboot makes the agent of each node reboot it when it is drained. The maintenance then
+	// completes after the boot. It needs the agent with --reboot.
+	Reboot *bool `json:"reboot,omitempty"`
 	// after is the end of a node's maintenance. GiveBack returns the node to service when its
 	// work is done. StayDrained is finished with a node when it is drained, and leaves it drained;
 	// target then only says which nodes need maintenance. Defaults to GiveBack.
@@ -73,11 +82,35 @@ func (b *NodeRolloutSpecApplyConfiguration) WithNodeSelector(value v1.NodeSelect
 	return b
 }
 
+// WithMode sets the Mode field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Mode field is set to the value of the last call.
+func (b *NodeRolloutSpecApplyConfiguration) WithMode(value apiv1alpha1.RolloutMode) *NodeRolloutSpecApplyConfiguration {
+	b.Mode = &value
+	return b
+}
+
 // WithTarget sets the Target field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Target field is set to the value of the last call.
 func (b *NodeRolloutSpecApplyConfiguration) WithTarget(value *CompleteWhenApplyConfiguration) *NodeRolloutSpecApplyConfiguration {
 	b.Target = value
+	return b
+}
+
+// WithWhen sets the When field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the When field is set to the value of the last call.
+func (b *NodeRolloutSpecApplyConfiguration) WithWhen(value *RolloutWhenApplyConfiguration) *NodeRolloutSpecApplyConfiguration {
+	b.When = value
+	return b
+}
+
+// WithReboot sets the Reboot field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Reboot field is set to the value of the last call.
+func (b *NodeRolloutSpecApplyConfiguration) WithReboot(value bool) *NodeRolloutSpecApplyConfiguration {
+	b.Reboot = &value
 	return b
 }
 
