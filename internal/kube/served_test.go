@@ -158,6 +158,28 @@ func TestAnAPIComesAndGoes(t *testing.T) {
 	})
 }
 
+// An API that may be installed late is asked for more often while it is not served.
+func TestUnservedAPIIsAskedForMoreOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		offer := &catalogue{err: errors.New("the API server is overloaded")}
+		served := &Served{api: ServedAPI{Resources: []string{"evictions"}, Unserved: time.Second}, mgr: newLeader(), discovery: offer, every: askServedEvery}
+		go func() { _ = served.Start(t.Context()) }()
+		time.Sleep(time.Minute)
+		offer.answers(nil, "evictions")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if asked := offer.asked.Load(); asked < 59 || !served.Now() {
+			t.Errorf("it is asked for %d times in a minute, served: %t", asked, served.Now())
+		}
+		asked := offer.asked.Load()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if more := offer.asked.Load() - asked; more != 12 {
+			t.Errorf("served, it is asked for %d times in an hour, want 12", more)
+		}
+	})
+}
+
 // A replica that does not lead runs what every one of them runs; when it comes to lead it runs
 // the rest as well. What both of them index is indexed once.
 func TestAReplicaComesToLead(t *testing.T) {

@@ -349,22 +349,7 @@ func TestTwoManagersRaceForTheSameNodes(t *testing.T) {
 		if round > 2000 {
 			t.Fatalf("there is no end: %+v", f.rollout("kernel").Status)
 		}
-		f.clock.Step(decisionInterval)
-		var racing sync.WaitGroup
-		for i, one := range replicas {
-			// Each is behind by some rounds, in turn.
-			if round%(2+i) == 0 {
-				one.sync()
-			}
-			racing.Go(func() {
-				if _, err := one.Reconcile(t.Context(), pass{}); err != nil {
-					t.Error(err)
-				}
-				one.flights.wait()
-			})
-		}
-		racing.Wait()
-		f.watch()
+		f.race(round, replicas)
 		f.advance(func(m *v1alpha1.NodeMaintenance) bool { return (len(m.Name)+round)%3 > 0 })
 	}
 	var all v1alpha1.NodeMaintenanceList
@@ -377,4 +362,24 @@ func TestTwoManagersRaceForTheSameNodes(t *testing.T) {
 			t.Errorf("manager %d decided %d times", i, len(one.seen))
 		}
 	}
+}
+
+// race has managers decide and write at the same time. Each is behind by some rounds, in turn.
+func (f *fleet) race(round int, replicas []*replica) {
+	f.t.Helper()
+	f.clock.Step(decisionInterval)
+	var racing sync.WaitGroup
+	for i, one := range replicas {
+		if round%(2+i) == 0 {
+			one.sync()
+		}
+		racing.Go(func() {
+			if _, err := one.Reconcile(f.t.Context(), pass{}); err != nil {
+				f.t.Error(err)
+			}
+			one.flights.wait()
+		})
+	}
+	racing.Wait()
+	f.watch()
 }

@@ -87,7 +87,8 @@ func (f *fleet) classify(object *v1alpha1.NodeRollout) *rollout {
 		selected := r.spec != nil && r.spec.Selects(n.Node, object.Spec.ControlPlane)
 		live := u.record != nil && u.record.live()
 		switch {
-		case unread[n.Name] && u.record == nil:
+		case unread[n.Name] && !live:
+			u.record = nil // of an earlier attempt
 			u.state, u.reason, u.message = working, v1alpha1.RolloutNodeStarting, "Whether its NodeMaintenance exists is unknown, as it could not be read."
 			n.startedBy = cmp.Or(n.startedBy, object.Name)
 		case selected || live:
