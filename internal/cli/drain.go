@@ -32,7 +32,8 @@ func newDrain(streams genericiooptions.IOStreams) *cobra.Command {
 
 The command creates one NodeMaintenance in stage Drain and follows it until the
 nodes are drained. Ctrl-C leaves the drain running in the cluster. Afterwards,
-"complete" returns the nodes to service.
+"complete" returns the nodes to service. Without --name, the same command
+continues the same NodeMaintenance until that is complete.
 
 Several nodes are drained at the same time, which requires --all-at-once.
 Without it, the command shows which applications would be down, and a loop that
@@ -139,6 +140,7 @@ func (o *drainOptions) begin(ctx context.Context) (*v1alpha1.NodeMaintenance, er
 	if err := o.apply(&m.Spec, timeOf(o.clock)); err != nil {
 		return nil, err
 	}
+	o.relative = o.ahead()
 	if err := o.refuseSeveral(ctx, m, namesOf(picked)); err != nil {
 		return nil, err
 	}

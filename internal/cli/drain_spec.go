@@ -72,14 +72,23 @@ func oneOf(flag, word string, words ...string) (string, error) {
 	return "", fmt.Errorf("--%s must be %s, not %q", flag, phrase.Or(words), word)
 }
 
+// ahead returns the duration of a deadline that counts from now; 0 if it does not.
+func (d *drainSpec) ahead() time.Duration {
+	ahead, err := time.ParseDuration(d.Deadline)
+	if err != nil {
+		return 0
+	}
+	return max(ahead, 0)
+}
+
 // deadline returns the requested deadline; nil if there is none.
 func (d *drainSpec) deadline(now time.Time) (*v1alpha1.Deadline, error) {
 	if d.Deadline == "" {
 		return nil, nil
 	}
 	deadline := &v1alpha1.Deadline{OnDeadline: v1alpha1.DeadlineAction(d.OnDeadline)}
-	if after, err := time.ParseDuration(d.Deadline); err == nil && after > 0 {
-		deadline.Time = metav1.NewTime(now.Add(after).UTC().Truncate(time.Second))
+	if ahead := d.ahead(); ahead > 0 {
+		deadline.Time = metav1.NewTime(now.Add(ahead).UTC().Truncate(time.Second))
 		return deadline, nil
 	}
 	at, err := time.Parse(time.RFC3339, d.Deadline)

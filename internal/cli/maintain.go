@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,21 +18,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
-	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 const (
 	// maxTerms is the number of nodes that a NodeMaintenance can name.
 	maxTerms = 256
-	// maxNodeInName bounds the part of a node's name in that of a maintenance.
-	maxNodeInName = 40
 	// settleWithin bounds the wait for an answer after Ctrl-C.
 	settleWithin = 3 * time.Second
 )
@@ -54,6 +51,8 @@ type maintainOptions struct {
 	verb  string
 	// existing is true if Name is an existing maintenance, and no nodes are named.
 	existing bool
+	// relative is the duration of a deadline that counts from now; 0 if it is a time.
+	relative time.Duration
 	reached  client.WithWatch
 	clock    *clock
 }
@@ -133,22 +132,13 @@ func (o *maintainOptions) planned(ctx context.Context) (*v1alpha1.NodeMaintenanc
 	}
 	m := &v1alpha1.NodeMaintenance{Spec: v1alpha1.NodeMaintenanceSpec{Stage: o.stage, Reason: o.Reason}}
 	m.SetGroupVersionKind(maintenanceKind)
-	if m.Name = o.Name; m.Name == "" {
-		m.Name = generated(o.verb, picked)
-	}
 	if m.Spec.NodeSelector, err = o.selector(); err != nil {
 		return nil, nil, err
 	}
-	return m, picked, nil
-}
-
-// generated returns a name with the verb, the node and a random suffix.
-func generated(verb string, picked []*metav1.PartialObjectMetadata) string {
-	of := fmt.Sprintf("%d-nodes", len(picked))
-	if len(picked) == 1 {
-		of = strings.TrimRight(picked[0].Name[:min(len(picked[0].Name), maxNodeInName)], "-.")
+	if m.Name = o.Name; m.Name == "" {
+		m.Name = usualName(o.verb, o.Names, m.Spec.NodeSelector)
 	}
-	return verb + "-" + of + "-" + rand.String(5)
+	return m, picked, nil
 }
 
 // nodesNamed selects nodes by name, one in each term.
@@ -190,8 +180,13 @@ var nodeOperators = map[selection.Operator]corev1.NodeSelectorOperator{
 	selection.GreaterThan: corev1.NodeSelectorOpGt, selection.LessThan: corev1.NodeSelectorOpLt,
 }
 
-// start prints warnings and creates the maintenance.
+// start prints warnings and creates the maintenance. Without --name, one that is complete gives way
+// to the next number.
 func (o *maintainOptions) start(ctx context.Context, m *v1alpha1.NodeMaintenance, picked []*metav1.PartialObjectMetadata) error {
+	usual := m.Name
+	if err := o.chooseName(ctx, usual, m); err != nil {
+		return err
+	}
 	o.warn(heldBy(picked, m.Name)...)
 	if len(o.Names) == 0 {
 		o.warn(fmt.Sprintf("nodes that get the labels %s later join the maintenance until it is complete", o.labels))
@@ -199,7 +194,16 @@ func (o *maintainOptions) start(ctx context.Context, m *v1alpha1.NodeMaintenance
 	if o.dryRun.Mode == dryRunClient {
 		return nil
 	}
-	return o.create(ctx, m)
+	err := o.create(ctx, m)
+	for range maxRaces {
+		if !errors.Is(err, errNameTaken) {
+			return err
+		}
+		if err = o.chooseName(ctx, usual, m); err == nil {
+			err = o.create(ctx, m)
+		}
+	}
+	return err
 }
 
 // create creates the maintenance. Ctrl-C does not cancel the request, as the result would be unknown.
@@ -242,11 +246,18 @@ func isUncertain(err error) bool {
 // repeated; otherwise it is an error.
 func (o *maintainOptions) exists(ctx context.Context, wanted, into *v1alpha1.NodeMaintenance) error {
 	known := &v1alpha1.NodeMaintenance{}
-	if err := o.reached.Get(ctx, client.ObjectKey{Name: wanted.Name}, known); err != nil {
+	err := o.reached.Get(ctx, client.ObjectKey{Name: wanted.Name}, known)
+	switch {
+	case o.Name == "" && (apierrors.IsNotFound(err) || err == nil && givesWay(known, wanted)):
+		return errNameTaken
+	case err != nil:
 		return fmt.Errorf("NodeMaintenance %s already exists: %w", wanted.Name, err)
-	}
-	if isSameRequest(known, wanted) {
-		o.warn(fmt.Sprintf("NodeMaintenance %s already exists with the same request", known.Name))
+	case o.isSameRequest(known, wanted):
+		until := ""
+		if known.Spec.Deadline != nil {
+			until = ", with deadline " + phrase.Time(known.Spec.Deadline.Time.Time)
+		}
+		o.warn(fmt.Sprintf("NodeMaintenance %s already exists with the same request%s", known.Name, until))
 		known.SetGroupVersionKind(wanted.GroupVersionKind())
 		known.DeepCopyInto(into)
 		return nil
@@ -264,18 +275,6 @@ func (o *maintainOptions) exists(ctx context.Context, wanted, into *v1alpha1.Nod
 	}
 	return fmt.Errorf("NodeMaintenance %s already exists%s: stage %s, for %s. Choose another --name, or %s",
 		known.Name, why, known.Spec.Stage, selectionOf(known), instead)
-}
-
-// isSameRequest compares the specs, apart from texts.
-func isSameRequest(known, wanted *v1alpha1.NodeMaintenance) bool {
-	depth := func(m *v1alpha1.NodeMaintenance) v1alpha1.PodType {
-		return cmp.Or(m.Spec.DrainDepth, v1alpha1.PodTypeStatic)
-	}
-	special := func(m *v1alpha1.NodeMaintenance) bool {
-		return m.Spec.InPlace != nil || m.Spec.Deadline != nil || len(m.Spec.CompletedNodes) > 0
-	}
-	return known.DeletionTimestamp == nil && known.Spec.Stage == wanted.Spec.Stage && depth(known) == depth(wanted) &&
-		!special(known) && !special(wanted) && equality.Semantic.DeepEqual(known.Spec.NodeSelector, wanted.Spec.NodeSelector)
 }
 
 // selectionOf describes the nodes that a maintenance selects.

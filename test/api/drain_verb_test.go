@@ -24,8 +24,8 @@ type printed struct {
 	Out, ErrOut string
 }
 
-// chance is the end of a generated name.
-var chance = regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{5}\b`)
+// chance is the end of a name that depends on those of the nodes.
+var chance = regexp.MustCompile(`-nodes-[0-9a-f]{8}\b`)
 
 // desk runs the plugin on a cluster that has three nodes of its own, POOL-a to POOL-c, and no
 // manager.
@@ -96,7 +96,7 @@ func (d *desk) run(args ...string) printed {
 	}
 	out, told, code := plugin(d.t, d.Cluster, args[0], args[1:]...)
 	shown := strings.NewReplacer(words...)
-	return printed{code, chance.ReplaceAllString(shown.Replace(out), "-RANDOM"), chance.ReplaceAllString(shown.Replace(told), "-RANDOM")}
+	return printed{code, chance.ReplaceAllString(shown.Replace(out), "-nodes-HASH"), chance.ReplaceAllString(shown.Replace(told), "-nodes-HASH")}
 }
 
 // transcript wants commands to print what is in a file of testdata.
@@ -164,6 +164,17 @@ func TestDrainDryRunShowsTheNodeMaintenance(t *testing.T) {
 	}
 	d.transcript("drain-flags.txt", commands...)
 	d.wantPlanned(0)
+}
+
+// A command that is repeated continues the drain until it is complete.
+func TestDrainIsRepeated(t *testing.T) {
+	d := newDesk(t)
+	const again = "drain POOL-a --wait=false"
+	d.transcript("drain-again.txt", again, again, again+" --deadline 5m", again+" --depth Default", "drain -l pool=POOL,node=a --all-at-once --wait=false --dry-run=client",
+		"complete nodemaintenance/drain-POOL-a --wait=false", again, again, "cordon POOL-a --wait=false", "cordon POOL-a --wait=false")
+	if all := d.maintenances(); len(all) != 3 {
+		t.Errorf("there are %d NodeMaintenances, want 3", len(all))
+	}
 }
 
 // What is wrong is said before anything is done, and what helps.
