@@ -112,8 +112,8 @@ func TestNamespaceAndAccountAreNamedByWhoInstalls(t *testing.T) {
 			t.Errorf("%s %s (-want +got):\n%s", o.GetKind(), o.GetName(), diff)
 		}
 	}
-	if len(named) != len(usual) || toldApart != 23 {
-		t.Errorf("%d objects, want %d; %d policies and webhooks tell the manager from others, want 23", len(named), len(usual), toldApart)
+	if len(named) != len(usual) || toldApart != 25 {
+		t.Errorf("%d objects, want %d; %d policies and webhooks tell the manager from others, want 25", len(named), len(usual), toldApart)
 	}
 }
 

@@ -117,6 +117,10 @@ var confinements = map[string]confinement{
 			"spec: {completeWhen: {kernelVersion: mine}, stage: Complete}",
 		},
 	},
+	"noderollouts": {
+		object: rollout("confined", anyNode), may: []string{"metadata: {finalizers: [ebbtide.dev/rollout]}", "metadata: {finalizers: []}"},
+		mayNo: []string{toNothing, held, reservedLabel, reservedAnnotation, "spec: {state: Paused}", "spec: {maxUnavailable: 9}", "spec: {nodes: [{name: a, skip: true}]}"},
+	},
 	"nodes": {
 		object: confinedNode,
 		may: []string{

@@ -13,7 +13,7 @@ const (
 	goesDown    = "stage: Drain\n" + deadline
 	longAgo     = `deadline: {time: "2001-03-01T22:00:00Z", onDeadline: Delete}`
 	asksNoMore  = "Ebbtide's manager cordons or drains a node that shuts down, and asks for nothing else"
-	onlyThose   = "Ebbtide's manager makes and deletes NodeMaintenances of nodes that shut down, and no others"
+	onlyThose   = "Ebbtide's manager creates and deletes NodeMaintenances of nodes that shut down and of NodeRollouts, and no others"
 	stillToCome = "Ebbtide's manager gives a node that shuts down a deadline that is still to come, or none"
 	onlyEnds    = "Ebbtide's manager changes of nodemaintenances only "
 	hasNoVerb   = `does not have the verb "bypass-budgets" on nodemaintenances`

@@ -22,7 +22,7 @@ func ofShutdown(name, node, rest string) string {
 func TestTheManagersAccountMakesMaintenancesOfShutdownsOnly(t *testing.T) {
 	t.Parallel()
 	admin, manager := takenOver(t)
-	const notOurs = "Ebbtide's manager makes and deletes NodeMaintenances of nodes that shut down, and no others"
+	const notOurs = "Ebbtide's manager creates and deletes NodeMaintenances of nodes that shut down and of NodeRollouts, and no others"
 	const asksMore = "Ebbtide's manager cordons or drains a node that shuts down, and asks for nothing else"
 	unlabelled := maintenance("node-shutdown-node-7", aNodeByName+"\nstage: Drain")
 	dry := client.NewDryRunClient(manager)

@@ -225,3 +225,17 @@ variables.terms[0].matchFields[0].key == 'metadata.name' && variables.terms[0].m
 variables.terms[0].matchFields[0].values.size() == 1 && !has(variables.m.spec.deadline) &&
 variables.m.spec.?drainDepth.orValue('') == 'Default' && (request.operation == 'DELETE' || variables.m.spec.?stage.orValue('') == 'Drain')
 {{- end }}
+
+{{/*
+Whether variables.m, with the terms of its selector in variables.terms, is the
+NodeMaintenance of one node for a NodeRollout. Its deadline only gives back.
+*/}}
+{{- define "ebbtide.ofRollout" -}}
+variables.m.metadata.?labels[?'ebbtide.dev/rollout'].orValue('') != '' && variables.terms.size() == 1 &&
+'ebbtide.dev/rollout-attempt' in variables.m.metadata.?annotations.orValue({}) &&
+variables.m.metadata.name.startsWith(variables.m.metadata.labels['ebbtide.dev/rollout'] + '-') &&
+!has(variables.terms[0].matchExpressions) && variables.terms[0].?matchFields.orValue([]).size() == 1 &&
+variables.terms[0].matchFields[0].key == 'metadata.name' && variables.terms[0].matchFields[0].operator == 'In' &&
+variables.terms[0].matchFields[0].values.size() == 1 &&
+(!has(variables.m.spec.deadline) || variables.m.spec.deadline.?onDeadline.orValue('') == 'GiveBack')
+{{- end }}
