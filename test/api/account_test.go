@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -32,6 +33,10 @@ func TestTheAccountOfTheHookRemovesAndNothingElse(t *testing.T) {
 			s.may = []string{"status: {conditions: [{type: Odd, status: 'True', reason: EbbtideNodeMaintenance}]}", "status: {conditions: []}"}
 		case "pods":
 			s.may = []string{"metadata: {labels: {pod-template-hash: abc}}", "spec: {schedulingGates: [{name: example.com/wait}]}"}
+		}
+		if strings.Contains(what, "deadline") {
+			// It completes every one.
+			s.mayNo = slices.DeleteFunc(slices.Clone(s.mayNo), func(change string) bool { return strings.Contains(change, "stage: Complete") })
 		}
 		s.object = strings.Replace(s.object, "confined", "confined-to-remove", 1)
 		t.Run(what, func(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 const (
 	marks       = "labels: {ebbtide.dev/rollout: kernel}, annotations: {ebbtide.dev/rollout-attempt: any}"
 	onlyEbbtide = "mark a NodeMaintenance as the attempt of a NodeRollout, and only Ebbtide writes them"
+	givesBack   = `deadline: {time: "2036-03-01T22:00:00Z", onDeadline: GiveBack}`
 	keepsRecord = "finalizer ebbtide.dev/rollout keeps a NodeMaintenance as a record of its NodeRollout"
 )
 
@@ -118,6 +119,7 @@ func TestTheManagersAccountMakesMaintenancesOfRollouts(t *testing.T) {
 		good: "",
 		attempt("kernel-node-7", "stage: Drain\ncompleteWhen: {newBoot: true}"):           "",
 		attempt("kernel-node-7", "stage: Drain\n"+deleteInPlace):                          "",
+		attempt("kernel-node-7", "stage: Drain\n"+givesBack):                              "",
 		attempt("kernel-node-7", "stage: Idle"):                                           notOurs,
 		attempt("another-node-7", "stage: Drain"):                                         notOurs,
 		attempt("kernel-node-7", "stage: Drain\n"+deadline):                               notOurs,
@@ -137,6 +139,7 @@ func TestTheManagersAccountMakesMaintenancesOfRollouts(t *testing.T) {
 		"metadata: {annotations: {ebbtide.dev/rollout-attempt: another}}": true,
 		"metadata: {finalizers: []}":                                      true,
 		"metadata: {finalizers: [], labels: null, annotations: null}":     true,
+		"spec: {" + givesBack + "}":                                       true,
 		"spec: {stage: Complete}":                                         true,
 		"metadata: {labels: {ebbtide.dev/rollout: another}}":              false,
 		"spec: {drainDepth: Default}":                                     false,

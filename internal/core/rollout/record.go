@@ -131,12 +131,15 @@ func (r *record) complete() Change {
 	return Change{Before: r.object, After: after}
 }
 
-// release ends the record: the NodeMaintenance stays, or goes if its node is given back.
+// release ends the record: the NodeMaintenance stays, or goes if its node is given back. One that goes
+// keeps its marks, without which a policy refuses the deletion, and nobody would repeat it.
 func (r *record) release() Change {
 	after := r.object.DeepCopy()
 	after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return f == v1alpha1.RolloutFinalizer })
-	delete(after.Labels, v1alpha1.RolloutLabel)
-	delete(after.Annotations, v1alpha1.RolloutAttemptAnnotation)
+	if r.live() {
+		delete(after.Labels, v1alpha1.RolloutLabel)
+		delete(after.Annotations, v1alpha1.RolloutAttemptAnnotation)
+	}
 	return Change{Before: r.object, After: after, Delete: !r.live() && r.object.DeletionTimestamp == nil}
 }
 
