@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,11 +18,12 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// rolloutDefaulter records the user of a rollout.
+// rolloutDefaulter records the user of a rollout, and withdraws an approval.
 type rolloutDefaulter struct{}
 
 // Handle records the user who created a rollout or last changed what it does, and keeps the record:
-// the NodeMaintenances of the rollout get it.
+// the NodeMaintenances of the rollout get it. It withdraws the approval of a rollout that gets other
+// nodes or another target.
 func (rolloutDefaulter) Handle(_ context.Context, request admission.Request) admission.Response {
 	before, after, err := decodeRollouts(request)
 	if err != nil {
@@ -32,7 +34,11 @@ func (rolloutDefaulter) Handle(_ context.Context, request admission.Request) adm
 	if before != nil && (after.Spec.State != v1alpha1.RolloutRunning || equality.Semantic.DeepEqual(before.Spec, after.Spec)) {
 		wanted = before.Annotations[v1alpha1.RequestedByAnnotation]
 	}
-	return admission.Patched("", recordUser(after.Annotations, wanted)...)
+	operations := recordUser(after.Annotations, wanted)
+	if (validate.RolloutChange{Old: before, New: after}).WithdrawsApproval() {
+		operations = append(operations, jsonpatch.NewOperation("replace", "/spec/canary/approved", false))
+	}
+	return admission.Patched("", operations...)
 }
 
 // rolloutValidator requires the right to delete the nodes of a rollout.

@@ -204,3 +204,44 @@ func TestDeletionPastBudgetsByARolloutNeedsItsVerb(t *testing.T) {
 		})
 	}
 }
+
+func TestApprovalOfARolloutNeedsItsVerb(t *testing.T) {
+	t.Parallel()
+	server := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
+	installPolicies(t, server)
+	write := []string{"get", "create", "update", "patch"}
+	name, user := server.User(t, ofEbbtide("noderollouts", write...))
+	_, approver := server.User(t, ofEbbtide("noderollouts", append(write, "approve")...))
+	refusal := fmt.Sprintf(`user %q does not have the verb "approve" on noderollouts`, name)
+	canary := func(rest string) string { return anyNode + "\ncanary: {nodeCount: 2" + rest + "}" }
+	waits := canary(", approved: false")
+	wantRefusal(t, "approved from the start", try(t, user, rollout("approved", canary(", approved: true"))), refusal)
+	wantRefusal(t, "waits", try(t, user, rollout("waits", waits)))
+	for n, step := range []struct {
+		before, change string
+		refused        bool
+	}{
+		{waits, "spec: {canary: {approved: true}}", true},
+		{waits, "spec: {canary: {approved: null}}", true},
+		{waits, "spec: {canary: null}", true},
+		{waits, "spec: {canary: {nodeCount: 200}}", true},
+		{canary(""), "spec: {canary: {approved: true}}", true},
+		{waits, "spec: {canary: {nodeCount: 1, soakSeconds: 60}}", false},
+		{waits, "spec: {state: Aborted, canary: null}", false},
+		{waits, "spec: {maxUnavailable: 2}", false},
+		{canary(", approved: true"), "spec: {canary: {approved: false}}", false},
+		{canary(", approved: true"), "spec: {canary: {nodeCount: 200}}", false},
+		{canary(""), "spec: {canary: {approved: false}}", false},
+		{anyNode, "spec: {canary: {nodeCount: 2}}", false},
+	} {
+		t.Run(step.change, func(t *testing.T) {
+			o := create(t, server.Client, rollout(fmt.Sprintf("approval-%d", n), step.before))
+			if err := patch(t, user, o, step.change); step.refused {
+				wantRefusal(t, step.change, err, refusal)
+				wantRefusal(t, step.change+" by a user with the verb", patch(t, approver, o, step.change))
+			} else {
+				wantRefusal(t, step.change, err)
+			}
+		})
+	}
+}

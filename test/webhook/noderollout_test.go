@@ -136,3 +136,28 @@ func TestInvalidRolloutIsRefusedAndAMistakeWarnedOf(t *testing.T) {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 }
+
+// Whoever has others or other work approved has to ask again.
+func TestRolloutOfOtherNodesHasToBeApprovedAgain(t *testing.T) {
+	t.Parallel()
+	c := newAPI(t)
+	r := sample.Rollout(c.Pool()+"-canary", "no-such-node")
+	r.Spec.Canary = &v1alpha1.RolloutCanary{NodeCount: 1, Approved: new(true)}
+	must(t, c.Client.Create(t.Context(), r))
+	t.Cleanup(func() { must(t, c.Client.Delete(context.WithoutCancel(t.Context()), r)) })
+	for _, step := range []struct {
+		change   func()
+		approved bool
+	}{
+		{func() { r.Spec.SoakSeconds = 60 }, true},
+		{func() { r.Spec.NodeSelector = sample.Rollout("", "another").Spec.NodeSelector }, false},
+		{func() { r.Spec.Canary.Approved = new(true) }, true},
+		{func() { r.Spec.Target = &v1alpha1.CompleteWhen{NewBoot: true} }, false},
+	} {
+		step.change()
+		must(t, c.Client.Update(t.Context(), r))
+		if got := r.Spec.Canary.Approved; got == nil || *got != step.approved {
+			t.Errorf("approved is %v, want %v", got, step.approved)
+		}
+	}
+}

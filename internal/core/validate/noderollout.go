@@ -8,8 +8,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
-	"ebbtide.dev/ebbtide/internal/core/maintenance"
-	"ebbtide.dev/ebbtide/internal/core/maintenance/handover"
+	"ebbtide.dev/ebbtide/internal/core/rollout"
 )
 
 // RolloutChange is a request; Old is nil on creation, New on deletion.
@@ -46,14 +45,14 @@ func (c RolloutChange) Ends() bool {
 }
 
 // drains returns a NodeMaintenance of all nodes of a rollout; nil for nil.
-func drains(rollout *v1alpha1.NodeRollout) *v1alpha1.NodeMaintenance {
-	if rollout == nil {
+func drains(r *v1alpha1.NodeRollout) *v1alpha1.NodeMaintenance {
+	if r == nil {
 		return nil
 	}
 	m := &v1alpha1.NodeMaintenance{}
-	m.DeletionTimestamp = rollout.DeletionTimestamp
-	m.Spec = v1alpha1.NodeMaintenanceSpec{NodeSelector: rollout.Spec.NodeSelector, Stage: v1alpha1.StageDrain}
-	if rollout.Spec.State == v1alpha1.RolloutAborted {
+	m.DeletionTimestamp = r.DeletionTimestamp
+	m.Spec = v1alpha1.NodeMaintenanceSpec{NodeSelector: r.Spec.NodeSelector, Stage: v1alpha1.StageDrain}
+	if r.Spec.State == v1alpha1.RolloutAborted {
 		m.Spec.Stage = v1alpha1.StageComplete
 	}
 	return m
@@ -69,18 +68,23 @@ func (c RolloutChange) Refusals() []string {
 }
 
 // RolloutFaults returns what is invalid in a spec. Each names its field.
-func RolloutFaults(spec *v1alpha1.NodeRolloutSpec) []string {
-	var faults []string
-	note := func(err error) {
+func RolloutFaults(spec *v1alpha1.NodeRolloutSpec) (faults []string) {
+	_, unreadable := rollout.Read(spec)
+	_, unplanned := drainplan.Compile("spec.maintenance.drainPlan", spec.Maintenance.DrainPlan)
+	for _, err := range []error{unreadable, unplanned} {
 		if err != nil {
 			faults = append(faults, err.Error())
 		}
 	}
-	_, err := maintenance.Matching(&v1alpha1.NodeMaintenanceSpec{NodeSelector: spec.NodeSelector}, nil)
-	note(err)
-	_, err = handover.ReadTarget("spec.target", spec.Target)
-	note(err)
-	_, err = drainplan.Compile("spec.maintenance.drainPlan", spec.Maintenance.DrainPlan)
-	note(err)
 	return faults
+}
+
+// WithdrawsApproval reports whether the change concerns nodes or work that nobody has approved.
+func (c RolloutChange) WithdrawsApproval() bool {
+	if c.Old == nil || c.New == nil || c.New.Spec.Canary == nil || c.New.Spec.Canary.Approved == nil {
+		return false
+	}
+	before, after := &c.Old.Spec, &c.New.Spec
+	return *after.Canary.Approved &&
+		!(equality.Semantic.DeepEqual(before.NodeSelector, after.NodeSelector) && equality.Semantic.DeepEqual(before.Target, after.Target))
 }

@@ -112,21 +112,25 @@ func TestInvalidRolloutIsRefusedWithItsFields(t *testing.T) {
 		}
 	}
 	odd := plan(v1alpha1.DrainPlanEntry{PodPriority: 1, PodType: v1alpha1.PodTypeDefault, PodSelector: wants("app", "Near", "web")})
+	inZone := func(name string) func(*v1alpha1.NodeRollout) {
+		return func(r *v1alpha1.NodeRollout) {
+			r.Spec.Windows = []v1alpha1.MaintenanceWindow{{From: "22:00", To: "04:00", TimeZone: name}}
+		}
+	}
 	stays := func(r *v1alpha1.NodeRollout) { r.Spec.After = v1alpha1.AfterStayDrained }
 	for name, tt := range map[string]struct {
 		old, new *v1alpha1.NodeRollout
 		fields   []string
 	}{
-		"a valid one":                {new: rollout(rack(""), target(v1alpha1.CompleteWhen{KubeletVersion: ">=1.37.0"}))},
-		"a target that stays":        {new: rollout(rack(""), target(v1alpha1.CompleteWhen{NewBoot: true}), stays)},
-		"no selector":                {new: &v1alpha1.NodeRollout{}, fields: []string{"spec.nodeSelector: "}},
-		"an operator that there not": {new: rollout(near), fields: []string{"spec.nodeSelector.nodeSelectorTerms[0]"}},
-		"a range that is none":       {new: rollout(rack(""), target(v1alpha1.CompleteWhen{KubeletVersion: ">=1.x"})), fields: []string{"spec.target.kubeletVersion: "}},
-		"an empty target":            {new: rollout(rack(""), target(v1alpha1.CompleteWhen{})), fields: []string{"spec.target: "}},
-		"a selector of pods":         {new: rollout(rack(""), odd), fields: []string{"spec.maintenance.drainPlan[1].podSelector"}},
-		"all of these": {new: rollout(near, target(v1alpha1.CompleteWhen{}), odd), fields: []string{
-			"spec.nodeSelector.nodeSelectorTerms[0]", "spec.target: ", "spec.maintenance.drainPlan[1].podSelector",
-		}},
+		"a valid one":                   {new: rollout(rack(""), target(v1alpha1.CompleteWhen{KubeletVersion: ">=1.37.0"}))},
+		"a target that stays":           {new: rollout(rack(""), target(v1alpha1.CompleteWhen{NewBoot: true}), stays)},
+		"no selector":                   {new: &v1alpha1.NodeRollout{}, fields: []string{"spec.nodeSelector: "}},
+		"an operator that there not":    {new: rollout(near), fields: []string{"spec.nodeSelector.nodeSelectorTerms[0]"}},
+		"a range that is none":          {new: rollout(rack(""), target(v1alpha1.CompleteWhen{KubeletVersion: ">=1.x"})), fields: []string{"spec.target.kubeletVersion: "}},
+		"an empty target":               {new: rollout(rack(""), target(v1alpha1.CompleteWhen{})), fields: []string{"spec.target: "}},
+		"a selector of pods":            {new: rollout(rack(""), odd), fields: []string{"spec.maintenance.drainPlan[1].podSelector"}},
+		"a zone that there is not":      {new: rollout(rack(""), inZone("Europe/Atlantis")), fields: []string{"spec.windows[0].timeZone: "}},
+		"two of these":                  {new: rollout(near, odd), fields: []string{"spec.nodeSelector.nodeSelectorTerms[0]", "spec.maintenance.drainPlan[1].podSelector"}},
 		"changed, and still invalid":    {old: rollout(near), new: rollout(near, paused), fields: []string{"spec.nodeSelector.nodeSelectorTerms[0]"}},
 		"labelled, and still invalid":   {old: rollout(near), new: rollout(near, teamed)},
 		"aborted, and still invalid":    {old: rollout(near), new: rollout(near, aborted)},
@@ -142,6 +146,34 @@ func TestInvalidRolloutIsRefusedWithItsFields(t *testing.T) {
 				if !strings.HasPrefix(refusals[i], field) {
 					t.Errorf("refusal %q, want one that begins with %q", refusals[i], field)
 				}
+			}
+		})
+	}
+}
+
+func TestApprovalIsWithdrawnWithOtherNodesOrAnotherTarget(t *testing.T) {
+	approved := func(is bool) func(*v1alpha1.NodeRollout) {
+		return func(r *v1alpha1.NodeRollout) { r.Spec.Canary = &v1alpha1.RolloutCanary{NodeCount: 1, Approved: &is} }
+	}
+	boot := func(r *v1alpha1.NodeRollout) { r.Spec.Target = &v1alpha1.CompleteWhen{NewBoot: true} }
+	for name, tt := range map[string]struct {
+		old, new *v1alpha1.NodeRollout
+		want     bool
+	}{
+		"new":                           {nil, rollout(rack(""), approved(true)), false},
+		"deleted":                       {rollout(rack(""), approved(true)), nil, false},
+		"approved":                      {rollout(rack(""), approved(false)), rollout(rack(""), approved(true)), false},
+		"approved with other nodes":     {rollout(rack(""), approved(false)), rollout(everything(""), approved(true)), true},
+		"other nodes":                   {rollout(rack(""), approved(true)), rollout(everything(""), approved(true)), true},
+		"another target":                {rollout(rack(""), approved(true)), rollout(rack(""), approved(true), boot), true},
+		"other nodes, not approved yet": {rollout(rack(""), approved(false)), rollout(everything(""), approved(false)), false},
+		"another speed":                 {rollout(rack(""), approved(true)), rollout(rack(""), approved(true), atMost("9")), false},
+		"no approval needed":            {rollout(rack(""), canary), rollout(everything(""), canary), false},
+		"no canary":                     {rollout(rack("")), rollout(everything("")), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := (validate.RolloutChange{Old: tt.old, New: tt.new}).WithdrawsApproval(); got != tt.want {
+				t.Errorf("withdrawn is %v, want %v", got, tt.want)
 			}
 		})
 	}
