@@ -194,16 +194,40 @@ func TestBlackoutReasonIsBounded(t *testing.T) {
 	}
 }
 
-func TestMessageDoesNotDependOnTimeLeft(t *testing.T) {
+func TestStateDoesNotChangeBeforeItsWakeTime(t *testing.T) {
 	t.Parallel()
-	c := spec{[]string{"mon 22:00-04:00"}, []v1alpha1.Blackout{blackout(t, "2026-12-01T01:00:00Z", "2026-12-03T00:00:00Z", "x")}}.read(t)
-	for _, from := range []string{"2026-11-24T04:00:00Z", "2026-12-01T01:00:00Z"} {
-		first := c.At(at(t, from))
-		for now := at(t, from); now.Before(first.Until) && now.Before(at(t, from).Add(40*time.Hour)); now = now.Add(time.Hour) {
-			if got := c.At(now); got != first {
-				t.Fatalf("%s: %+v, before %+v", now, got, first)
-			}
+	c := spec{[]string{"mon 22:00-04:00", "mon 23:00-05:00"}, []v1alpha1.Blackout{
+		blackout(t, "2026-11-25T01:00:00Z", "2026-11-26T00:00:00Z", "x"), blackout(t, "2026-11-25T12:00:00Z", "2026-11-27T00:00:00Z", "y"),
+		blackout(t, "2026-12-01T01:00:00Z", "2026-12-01T03:00:00Z", "z"),
+	}}.read(t)
+	last := c.At(at(t, "2026-11-24T00:00:00Z"))
+	changes := 0
+	for now := at(t, "2026-11-24T00:00:00Z"); now.Before(at(t, "2026-12-03T00:00:00Z")); now = now.Add(time.Minute) {
+		got := c.At(now)
+		if got == last {
+			continue
 		}
+		if changes++; !now.Equal(last.WakeTime) {
+			t.Errorf("%s: %+v, before %+v", now, got, last)
+		}
+		last = got
+	}
+	if changes != 9 {
+		t.Errorf("%d changes", changes)
+	}
+}
+
+func TestWakeTimeOfWindowsWithoutEnd(t *testing.T) {
+	t.Parallel()
+	now := at(t, "2026-12-05T02:00:00Z")
+	if wake := (spec{windows: []string{"daily 00:00-00:00"}}).read(t).At(now).WakeTime; !wake.After(now) {
+		t.Errorf("wakes at %s", wake)
+	}
+	if wake := (spec{}).read(t).At(now).WakeTime; !wake.IsZero() {
+		t.Errorf("wakes at %s without windows", wake)
+	}
+	if wake := (spec{nil, []v1alpha1.Blackout{blackout(t, "2026-12-01T01:00:00Z", "9999-12-31T23:59:59Z", "z")}}).read(t).At(now).WakeTime; !wake.IsZero() {
+		t.Errorf("wakes at %s in a blackout without end", wake)
 	}
 }
 

@@ -27,6 +27,8 @@ type State struct {
 	// Length is the length of the open period, from its opening to Until; 0 if it has no opening
 	// or no end.
 	Length time.Duration
+	// WakeTime is the next time when any of this may change; zero is never.
+	WakeTime time.Time
 	// Reason is v1alpha1.RolloutWaitsForWindow or v1alpha1.RolloutWaitsForBlackout if it is not
 	// open.
 	Reason string
@@ -37,6 +39,22 @@ type State struct {
 
 // At returns the state at a time.
 func (c *Calendar) At(now time.Time) State {
+	s := c.at(now)
+	s.WakeTime = s.Until
+	if s.Open && s.Until.IsZero() && len(c.windows) > 0 {
+		s.WakeTime = now.Add(horizon / 2)
+	}
+	for _, b := range c.blackouts {
+		for _, at := range []time.Time{b.start, b.end} {
+			if at.After(now) && (s.WakeTime.IsZero() || at.Before(s.WakeTime)) {
+				s.WakeTime = until(at)
+			}
+		}
+	}
+	return s
+}
+
+func (c *Calendar) at(now time.Time) State {
 	for _, b := range c.closed {
 		if b.contains(now) {
 			return c.inBlackout(now)

@@ -2,6 +2,7 @@ package rollout_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,7 +28,7 @@ func (w *world) of(node string) *v1alpha1.NodeMaintenance {
 	w.t.Helper()
 	var latest *v1alpha1.NodeMaintenance
 	for _, m := range w.maintenances {
-		if m.Labels[v1alpha1.RolloutLabel] != "" && nodeOf(m) == node && (latest == nil || attempt(w.t, m).Attempt >= attempt(w.t, latest).Attempt) {
+		if m.Labels[v1alpha1.RolloutLabel] != "" && nodeOf(m) == node && (latest == nil || w.attempt(m).Attempt >= w.attempt(latest).Attempt) {
 			latest = m
 		}
 	}
@@ -38,6 +39,7 @@ func (w *world) of(node string) *v1alpha1.NodeMaintenance {
 }
 
 func (w *world) editMaintenance(name string, change func(*v1alpha1.NodeMaintenance)) {
+	w.progress++
 	edit(w, w.maintenances, name, change)
 }
 
@@ -95,6 +97,13 @@ func (w *world) drain(name string) {
 	w.editMaintenance(name, func(m *v1alpha1.NodeMaintenance) {
 		setCondition(w, m, v1alpha1.ConditionDrained, true, v1alpha1.ReasonDrained)
 	})
+}
+
+// handOver records that the node of a NodeMaintenance is drained.
+func (w *world) handOver(m *v1alpha1.NodeMaintenance) {
+	w.handedOver[m.Name] = w.now
+	m.Annotations[v1alpha1.HandedOverAnnotation] = fmt.Sprintf(`{"maintenanceUID":%q,"nodeName":%q,"bootID":"b","time":%q}`,
+		m.UID, nodeOf(m), w.now.UTC().Format("2006-01-02T15:04:05.000000Z"))
 }
 
 // comeBack has a node report the new kernel, and completes its NodeMaintenance as completeWhen does.

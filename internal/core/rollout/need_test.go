@@ -1,7 +1,6 @@
 package rollout_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -46,8 +45,7 @@ func (w *world) reboot(node string, after corev1.ConditionStatus) {
 	w.drain(m.Name)
 	w.now = w.now.Add(time.Minute)
 	w.editMaintenance(m.Name, func(m *v1alpha1.NodeMaintenance) {
-		m.Annotations[v1alpha1.HandedOverAnnotation] = fmt.Sprintf(`{"maintenanceUID":%q,"nodeName":%q,"bootID":"b","time":%q}`,
-			m.UID, node, w.now.UTC().Format("2006-01-02T15:04:05.000000Z"))
+		w.handOver(m)
 	})
 	w.now = w.now.Add(time.Minute)
 	w.editNode(node, func(n *corev1.Node) { n.Status.NodeInfo.BootID = "boot-" + string(w.uid()) })

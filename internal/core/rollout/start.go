@@ -126,7 +126,7 @@ func (r *rollout) refusal() refusal {
 // closed returns why no node starts at this time.
 func (r *rollout) closed() refusal {
 	open := r.spec.calendar.At(r.Now)
-	r.wake(open.Until)
+	r.wake(open.WakeTime)
 	if !open.Open {
 		return refusal{open.Reason, open.Message}
 	}

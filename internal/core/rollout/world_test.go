@@ -43,14 +43,17 @@ type world struct {
 	refused      map[string]string
 	// late are the NodeMaintenances whose deadline has given their node back.
 	late map[string]bool
-	// version counts the writes, born the objects.
-	version, born int
+	// handedOver has the times when nodes were drained that come back.
+	handedOver map[string]time.Time
+	// version counts the writes, born the objects, and progress the writes of NodeMaintenances.
+	version, born, progress int
+	attempts                map[*v1alpha1.NodeMaintenance]rollout.Attempt
 }
 
 func newWorld(t testing.TB, nodes ...string) *world {
 	w := &world{
 		t: t, now: time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC), // a Monday
-		unknown: map[string]bool{}, refused: map[string]string{}, late: map[string]bool{},
+		unknown: map[string]bool{}, refused: map[string]string{}, late: map[string]bool{}, handedOver: map[string]time.Time{}, attempts: map[*v1alpha1.NodeMaintenance]rollout.Attempt{},
 	}
 	for _, name := range nodes {
 		w.join(name)
@@ -83,12 +86,16 @@ func (w *world) join(name string, change ...func(*corev1.Node)) {
 	w.nodes = append(w.nodes, node)
 }
 
+// setReady sets the first condition of a node.
 func setReady(node *corev1.Node, ready bool) {
 	status := corev1.ConditionFalse
 	if ready {
 		status = corev1.ConditionTrue
 	}
-	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
+	if len(node.Status.Conditions) == 0 {
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady}}
+	}
+	node.Status.Conditions[0].Status = status
 }
 
 func labelled(key, value string) func(*corev1.Node) {
@@ -134,7 +141,6 @@ func find[T metav1.Object](all []T, name string) (found T, at int) {
 
 // edit replaces an object by a changed copy.
 func edit[T object[T]](w *world, all []T, name string, change func(T)) T {
-	w.t.Helper()
 	one, at := find(all, name)
 	if at < 0 {
 		w.t.Fatalf("there is no %s", name)
@@ -262,6 +268,7 @@ func (w *world) create(m *v1alpha1.NodeMaintenance) {
 	of := w.meta(m.Name)
 	created.UID, created.ResourceVersion, created.CreationTimestamp, created.Generation = of.UID, of.ResourceVersion, of.CreationTimestamp, 1
 	w.maintenances = append(w.maintenances, created)
+	w.progress++
 }
 
 func (w *world) applyChange(c rollout.Change) {
@@ -269,7 +276,7 @@ func (w *world) applyChange(c rollout.Change) {
 	if at < 0 || current != c.Before {
 		return // a conflict
 	}
-	if c.After != nil {
+	if w.progress++; c.After != nil {
 		edit(w, w.maintenances, c.Before.Name, func(m *v1alpha1.NodeMaintenance) {
 			m.Spec, m.Labels, m.Annotations, m.Finalizers = c.After.Spec, c.After.Labels, c.After.Annotations, c.After.Finalizers
 		})
@@ -290,11 +297,14 @@ func (w *world) decide() *rollout.Decision {
 }
 
 // attempt is the record in a NodeMaintenance of a rollout.
-func attempt(t testing.TB, m *v1alpha1.NodeMaintenance) (a rollout.Attempt) {
-	t.Helper()
-	if err := json.Unmarshal([]byte(m.Annotations[v1alpha1.RolloutAttemptAnnotation]), &a); err != nil {
-		t.Fatal(err)
+func (w *world) attempt(m *v1alpha1.NodeMaintenance) (a rollout.Attempt) {
+	if a, known := w.attempts[m]; known {
+		return a
 	}
+	if err := json.Unmarshal([]byte(m.Annotations[v1alpha1.RolloutAttemptAnnotation]), &a); err != nil {
+		w.t.Fatal(err)
+	}
+	w.attempts[m] = a
 	return a
 }
 
