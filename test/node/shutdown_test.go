@@ -30,6 +30,7 @@ func TestLongNodesThatShutDown(t *testing.T) {
 		{"a shutdown that is scheduled is called off", (*shutdowns).scheduled},
 		{"the agent is killed while the node shuts down", (*shutdowns).killed},
 		{"what a budget keeps is deleted in time, the node shuts down and boots", (*shutdowns).reboots},
+		{"a rollout reboots the node that requires it", (*shutdowns).required},
 		{"the kubelet has a graceful shutdown of its own", (*shutdowns).besideKubelet},
 	})
 }

@@ -126,7 +126,8 @@ func (s *shutdowns) startAgent(t *testing.T) {
 		}
 	}
 	s.agent = startInside(s.test, kubelet(t, s.Cluster, s.node), "/run/ebbtide-agent",
-		"--node-name="+s.node, "--kubeconfig=/run/agent.kubeconfig", "--health-address=0", "--shutdown-delay=40s")
+		"--node-name="+s.node, "--kubeconfig=/run/agent.kubeconfig", "--health-address=0", "--shutdown-delay=40s",
+		"--reboot", "--reboot-sentinel=/run/reboot-required")
 }
 
 // inside is a program among the files of a node.
