@@ -50,7 +50,7 @@ func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetUsageFunc(usage)
 	addGroup(root, "Inspection Commands:", newPlan(streams), newStatus(streams), newWatch(streams), newWhy(streams), newLint(streams), newAgents(streams))
-	addGroup(root, "Maintenance Commands:", newDrain(streams), newCordon(streams), newComplete(streams), newRelease(streams), newBridge(streams))
+	addGroup(root, "Maintenance Commands:", newDrain(streams), newCordon(streams), newComplete(streams), newRollout(streams), newRelease(streams), newBridge(streams))
 	addGroup(root, "Lock Commands:", newLock(streams), newUnlock(streams))
 	root.AddCommand(newVersion(streams))
 	return root

@@ -153,16 +153,16 @@ func nodesNamed(names []string) *corev1.NodeSelector {
 }
 
 // selector selects the named nodes, or those that have the labels now or later.
-func (o *maintainOptions) selector() (*corev1.NodeSelector, error) {
-	if len(o.Names) > 0 {
-		return nodesNamed(o.Names), nil
+func (c *choice) selector() (*corev1.NodeSelector, error) {
+	if len(c.Names) > 0 {
+		return nodesNamed(c.Names), nil
 	}
-	requirements, _ := o.labels.Requirements()
+	requirements, _ := c.labels.Requirements()
 	term := corev1.NodeSelectorTerm{}
 	for _, r := range requirements {
 		operator, known := nodeOperators[r.Operator()]
 		if !known {
-			return nil, fmt.Errorf("invalid selector -l %q: operator %s is not supported for nodes", o.Selector, r.Operator())
+			return nil, fmt.Errorf("invalid selector -l %q: operator %s is not supported for nodes", c.Selector, r.Operator())
 		}
 		term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{
 			Key: r.Key(), Operator: operator, Values: r.ValuesUnsorted(),

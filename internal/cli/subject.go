@@ -24,6 +24,7 @@ type subject struct{ kind, namespace, name string }
 const (
 	kindAny, kindPod, kindNode, kindBudget = "", "pod", "node", "pdb"
 	kindMachine, kindMaintenance           = "machine", "nodemaintenance"
+	kindRollout                            = "noderollout"
 )
 
 // kinds have the names that kubectl takes, without the group, and the group.
@@ -36,6 +37,7 @@ var kinds = map[string]struct {
 	kindBudget:      {[]string{"pdb", "pdbs", "poddisruptionbudget", "poddisruptionbudgets"}, "policy"},
 	kindMachine:     {[]string{"machine", "machines", "ema"}, v1alpha1.SchemeGroupVersion.Group},
 	kindMaintenance: {[]string{"nodemaintenance", "nodemaintenances", "nm"}, v1alpha1.SchemeGroupVersion.Group},
+	kindRollout:     {[]string{"noderollout", "noderollouts", "nro"}, v1alpha1.SchemeGroupVersion.Group},
 }
 
 // kindOf returns the kind with a name such as pdb, nodes or nodemaintenances.v1alpha1.ebbtide.dev.
@@ -94,7 +96,7 @@ func parseSubject(kind, arg string) (s subject, ok bool) {
 		return s, true
 	}
 	s.namespace = words[1]
-	return s, len(words) == 3 && s.kind != kindNode && s.kind != kindMaintenance
+	return s, len(words) == 3 && s.kind != kindNode && s.kind != kindMaintenance && s.kind != kindRollout
 }
 
 // oneSubject is subjectsOf for a verb that takes exactly one.

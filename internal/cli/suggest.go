@@ -31,6 +31,7 @@ var (
 	suggestPods         = suggestion{resource: corev1.SchemeGroupVersion.WithResource("pods"), prefix: "pod/", namespaced: true}
 	suggestBudgets      = suggestion{resource: policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"), prefix: "pdb/", namespaced: true}
 	suggestMaintenances = suggestion{resource: v1alpha1.SchemeGroupVersion.WithResource("nodemaintenances")}
+	suggestRollouts     = suggestion{resource: v1alpha1.SchemeGroupVersion.WithResource("noderollouts")}
 )
 
 // under returns the suggestion with another prefix.

@@ -40,8 +40,9 @@ type sight struct {
 // watcher lists and watches maintenances, and reconnects after a lost connection.
 type watcher struct {
 	reached client.WithWatch
-	// names are the watched maintenances; all if empty.
+	// names are the watched maintenances, and of the labels that they have; all if both are empty.
 	names []string
+	of    client.MatchingLabels
 
 	known map[string]*v1alpha1.NodeMaintenance
 	pause time.Duration
@@ -99,6 +100,9 @@ func (w *watcher) session(ctx context.Context, see func(sight) error) error {
 	options := &client.ListOptions{}
 	if len(w.names) == 1 {
 		options.FieldSelector = fields.OneTermEqualSelector("metadata.name", w.names[0])
+	}
+	if len(w.of) > 0 {
+		w.of.ApplyToList(options)
 	}
 	if err := w.reached.List(ctx, list, options); err != nil {
 		return fmt.Errorf("list nodemaintenances: %w", err)

@@ -35,6 +35,7 @@ type Snapshot struct {
 	Budgets  []*policyv1.PodDisruptionBudget
 	Records  map[string]*v1alpha1.DrainRecord
 	Machines []*v1alpha1.Machine
+	Rollouts []*v1alpha1.NodeRollout
 	Seen     map[string]Progress
 	// Unread has a sentence for each read error.
 	Unread []string
@@ -53,6 +54,8 @@ type StatusList struct {
 	// Items are sorted by state, active ones first, and by name.
 	Items        []Status `json:"items"`
 	OmittedCount int      `json:"omittedCount,omitempty"`
+	// Rollouts are sorted by state, active ones first, and by name.
+	Rollouts []RolloutStatus `json:"rollouts,omitempty"`
 	// Cordoned are the nodes held by maintenances, the longest first.
 	Cordoned             []Cordon `json:"cordoned,omitempty"`
 	OmittedCordonedCount int      `json:"omittedCordonedCount,omitempty"`
@@ -95,6 +98,8 @@ type Status struct {
 	CreationTime metav1.Time  `json:"creationTime"`
 	StageTime    *metav1.Time `json:"stageTime,omitempty"`
 	RequestedBy  string       `json:"requestedBy,omitempty"`
+	// Rollout is the NodeRollout that created the maintenance.
+	Rollout string `json:"rollout,omitempty"`
 	// UnlistedCount are the nodes that its status leaves out for its size.
 	NodeCount     int `json:"nodeCount"`
 	DrainedCount  int `json:"drainedCount"`
@@ -127,6 +132,7 @@ func Of(s *Snapshot) StatusList {
 		return cmp.Or(cmp.Compare(placeOf(a), placeOf(b)), cmp.Compare(a.Name, b.Name))
 	})
 	list.Cordoned, list.OmittedCordonedCount = s.cordons()
+	list.Rollouts = RolloutsOf(s.Rollouts)
 	list.OmittedCount = max(0, len(sorted)-maxListed)
 	shown := sorted[:len(sorted)-list.OmittedCount]
 	waits := s.waits(shown)
@@ -173,6 +179,7 @@ func (s *Snapshot) status(m *v1alpha1.NodeMaintenance) Status {
 		Reason: excerpt.Line(m.Spec.Reason, maxWords), Summary: excerpt.Line(m.Status.Summary, maxWords),
 		RequestedBy:  excerpt.Line(m.Annotations[v1alpha1.RequestedByAnnotation], maxWords),
 		CreationTime: m.CreationTimestamp, NodeCount: int(m.Status.NodeCount),
+		Rollout: excerpt.Line(m.Labels[v1alpha1.RolloutLabel], maxWords),
 	}
 	for i := range m.Status.StageStatuses {
 		if one := &m.Status.StageStatuses[i]; one.Name == status.Stage && one.StartTimestamp != nil {

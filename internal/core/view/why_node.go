@@ -29,7 +29,9 @@ type NodeFacts struct {
 	// Pods and Budgets are only set if no maintenance holds the node.
 	Pods    []*corev1.Pod
 	Budgets []*policyv1.PodDisruptionBudget
-	Unknown bool
+	// Rollouts are all, or those that select the node.
+	Rollouts []*v1alpha1.NodeRollout
+	Unknown  bool
 }
 
 // Why returns lines about the holders of a node, its remaining pods and their blockers.
@@ -39,6 +41,7 @@ func (f *NodeFacts) Why() []string {
 		lines = append(lines, told(&b)...)
 	}
 	lines = append(lines, foreigndrain.Notes(f.Node)...)
+	lines = append(lines, rolloutLines(f.Node, f.Rollouts)...)
 	for i, m := range f.Maintenances {
 		if i == maxMaintenances {
 			lines = append(lines, fmt.Sprintf("%d more NodeMaintenances hold it.", len(f.Maintenances)-i))

@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/test/golden"
+)
+
+// aRollout is a rollout of pool a that is in progress.
+func aRollout(name string, edits ...func(*v1alpha1.NodeRollout)) *v1alpha1.NodeRollout {
+	r := &v1alpha1.NodeRollout{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1, CreationTimestamp: metav1.NewTime(noon.Add(-time.Hour))},
+		Spec:       v1alpha1.NodeRolloutSpec{NodeSelector: nodesNamed([]string{"a-1", "a-2", "a-3", "a-4", "a-5"}), After: v1alpha1.AfterGiveBack},
+		Status: v1alpha1.NodeRolloutStatus{
+			ObservedGeneration: 1, Summary: "1 of 5 nodes done, 1 under maintenance, 1 failed; 2 waiting: 1 node failed, and failure.maxFailures is 1.", NodeCount: 5, DoneCount: 1, WorkingCount: 1, FailedCount: 1, WaitingCount: 2,
+			Working: []v1alpha1.RolloutNode{{Name: "a-2", NodeMaintenanceName: name + "-a-2-1", AttemptCount: 1, Reason: v1alpha1.RolloutNodeDraining, Message: "Its pods are leaving."}},
+			Failed:  []v1alpha1.RolloutNode{{Name: "a-3", NodeMaintenanceName: name + "-a-3-2", AttemptCount: 2, Reason: v1alpha1.RolloutNodeDrainTimedOut, Message: "The node did not drain in time and was given back. To try it again: kubectl ebbtide rollout retry NAME a-3"}},
+			Waiting: []v1alpha1.RolloutWait{{
+				Reason: v1alpha1.RolloutWaitsForFailures, Message: "1 node failed, and failure.maxFailures is 1.", NodeCount: 2, Nodes: []v1alpha1.NodeReference{{Name: "a-4"}, {Name: "a-5"}},
+			}},
+			Conditions: []metav1.Condition{{Type: v1alpha1.ConditionRolloutDegraded, Status: metav1.ConditionTrue, Reason: v1alpha1.RolloutWaitsForFailures}},
+		},
+	}
+	for _, edit := range edits {
+		edit(r)
+	}
+	return r
+}
+
+// completed ends a rollout whose nodes are all done.
+func completed(r *v1alpha1.NodeRollout) {
+	r.Status = v1alpha1.NodeRolloutStatus{
+		ObservedGeneration: 1, CompletedGeneration: 1, Summary: "5 of 5 nodes done", NodeCount: 5, DoneCount: 5,
+		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionRolloutComplete, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRolloutComplete}},
+	}
+}
+
+func poolA(t *testing.T) *memory {
+	t.Helper()
+	m := newMemory(t, nodeNamed("cp-1", controlPlaneLabel+"=", "pool=a"), nodeNamed("b-1", "pool=b"))
+	for i := range 5 {
+		m.put(nodeNamed(fmt.Sprintf("a-%d", i+1), "pool=a"))
+	}
+	return m
+}
+
+// What is asked for is what is typed.
+func TestRolloutStartDryRunShowsTheNodeRollout(t *testing.T) {
+	t.Parallel()
+	m := poolA(t)
+	var all transcript
+	for _, args := range [][]string{
+		{"-l", "pool=a", "--until", "kernel=6.12.9", "--dry-run=client", "-o", "yaml"},
+		{"a-1", "node/a-2", "--until", "kubelet=1.37.1", "--until=newBoot", "--max", "25%", "--canary=2", "--canary-soak=1h", "--canary-approval", "--soak=5m", "--zone-by", "zone", "--window", "mon-fri 22:00-04:00 Europe/Berlin", "--window=sat 8:00-12:00", "--dry-run=client", "-o", "yaml"},
+		{
+			"a-1", "cp-1", "--name=night", "--control-plane", "last", "--stay-drained", "--drain-timeout=0", "--work-timeout=2h", "--retries=3", "--max-failures=10%", "--depth=daemonset", "--in-place=5m", "--reason",
+			"New kernel", "--dry-run=client", "-o", "yaml",
+		},
+		{"-l", "pool=b", "--until=reboot", "--dry-run=server"},
+		{"-l", "pool=b", "--until=reboot", "--wait=false"},
+		{"-l", "pool=b", "--until=reboot", "--wait=false"},
+		{"-l", "pool=b", "--until=reboot", "--wait=false", "--max=2"},
+		{"cp-1"},
+		{"-l", "pool=c"},
+	} {
+		args = append([]string{"rollout", "start"}, args...)
+		all.add(args, m.run(args...))
+	}
+	golden.Equal(t, "rollout-start.txt", all.String())
+}
+
+func TestRolloutFlagsRejectInvalidValues(t *testing.T) {
+	t.Parallel()
+	m := poolA(t)
+	var all transcript
+	for _, flags := range []string{
+		"", "a-1 -l pool=a", "a-1 --max=0", "a-1 --max=101%", "a-1 --max=two", "a-1 --until=kernel", "a-1 --until=java=21", "a-1 --until=os=a --until=osImage=b", "a-1 --canary=0",
+		"a-1 --canary-soak=1h", "a-1 --control-plane=middle", "a-1 --retries=11", "a-1 --soak=1.5s", "a-1 --drain-timeout=-1s", "a-1 --in-place=2h", "a-1 --depth=all",
+		"a-1 --wait=false --timeout=1m", "a-1 --window=night", "a-1 --name=A", "a-1 -o wide", "a-1 --name=" + strings.Repeat("a", 64),
+	} {
+		args := append([]string{"rollout", "start"}, strings.Fields(flags)...)
+		got := m.run(args...)
+		if got.Code != codeError || got.Out != "" {
+			t.Errorf("%v: %+v", args, got)
+		}
+		all.add(args, got)
+	}
+	golden.Equal(t, "rollout-invalid.txt", all.String())
+}
+
+// The same command continues the same rollout. One that is over is followed by another.
+func TestRolloutStartAgainContinuesTheSameRollout(t *testing.T) {
+	t.Parallel()
+	m := poolA(t)
+	start := []string{"rollout", "start", "-l", "pool=b", "--until=reboot", "--wait=false", "-o", "name"}
+	first := m.run(start...)
+	if again := m.run(start...); again.Out != first.Out || first.Code != 0 || !strings.Contains(again.ErrOut, "already exists") {
+		t.Errorf("first %+v, again %+v", first, again)
+	}
+	name := strings.TrimSpace(strings.TrimPrefix(first.Out, "noderollout.ebbtide.dev/"))
+	r := &v1alpha1.NodeRollout{}
+	m.get(name, r)
+	completed(r)
+	m.put(r)
+	if next := m.run(start...); next.Out != "noderollout.ebbtide.dev/"+name+"-2\n" {
+		t.Errorf("after the end: %+v", next)
+	}
+	if got := m.run(append(start, "--name", name)...); got.Code != codeError || !strings.Contains(got.ErrOut, "is over") {
+		t.Errorf("with the name of one that is over: %+v", got)
+	}
+}
+
+func TestRolloutAsPeopleReadIt(t *testing.T) {
+	t.Parallel()
+	running := func(r *v1alpha1.NodeRollout) {
+		end := metav1.NewTime(noon.Add(80 * time.Minute))
+		r.Status.EstimatedCompletionTime, r.Status.Conditions, r.Status.Failed, r.Status.FailedCount = &end, nil, nil, 0
+		r.Status.Summary = "1 of 40 nodes done, 1 under maintenance; 38 waiting: No window is open until 22:00 UTC."
+		r.Status.NodeCount, r.Status.WaitingCount = 40, 38
+		r.Status.Waiting[0] = v1alpha1.RolloutWait{Reason: v1alpha1.RolloutWaitsForWindow, Message: "No window is open until 22:00 UTC.", NodeCount: 38, Nodes: r.Status.Waiting[0].Nodes}
+		r.Spec.Maintenance.Reason = "New kernel"
+		r.Annotations = map[string]string{v1alpha1.RequestedByAnnotation: "anna"}
+	}
+	drained := func(r *v1alpha1.NodeRollout) { r.Spec.After = v1alpha1.AfterStayDrained }
+	paused := func(r *v1alpha1.NodeRollout) { r.Spec.State = v1alpha1.RolloutPaused }
+	idle := func(r *v1alpha1.NodeRollout) { r.Status.Working, r.Status.WorkingCount = nil, 0 }
+	m := newMemory(t, aRollout("stopped"), aRollout("ended", idle), aRollout("running", running), aRollout("done", drained, completed), aRollout("paused", running, paused),
+		aRollout("new", func(r *v1alpha1.NodeRollout) { r.Status = v1alpha1.NodeRolloutStatus{} }), nodeNamed("a-3"), nodeNamed("a-4"), nodeNamed("a-1"))
+	var all transcript
+	for _, line := range []string{
+		"rollout list", "rollout list -o wide", "rollout list -o name", "rollout status stopped", "rollout status running", "rollout status running -o yaml", "rollout status noderollout/done",
+		"rollout status paused", "rollout status new", "rollout status runing", "rollout status", "rollout watch ended", "rollout watch done", "rollout watch running --timeout=1s",
+	} {
+		all.add(strings.Fields(line), m.run(strings.Fields(line)...))
+	}
+	golden.Equal(t, "rollout-status.txt", all.String())
+}
+
+// States and decisions about nodes are written into the spec, and nothing else is.
+func TestRolloutIsChangedByVerbs(t *testing.T) {
+	t.Parallel()
+	m := newMemory(t, aRollout("night"), aRollout("other", completed))
+	for i := range 5 {
+		m.put(nodeNamed(fmt.Sprintf("a-%d", i+1)))
+	}
+	var all transcript
+	for _, line := range []string{
+		"rollout pause night --dry-run=client", "rollout pause night", "rollout pause night -o name", "rollout resume noderollout/night", "rollout retry a-4", "rollout retry night a-3 --dry-run=server",
+		"rollout retry node/a-3", "rollout skip a-4 a-5", "rollout retry night node/a-4", "rollout skip b-1", "rollout skip noderollout/nigt a-1", "rollout skip noderollout/night", "rollout skip a-1 nro/night", "rollout approve night", "rollout skip", "rollout abort night",
+		"rollout skip a-1", "rollout abort", "rollout pause a b",
+	} {
+		all.add(strings.Fields(line), m.run(strings.Fields(line)...))
+		r := &v1alpha1.NodeRollout{}
+		m.get("night", r)
+		fmt.Fprintf(&all, "state %q, nodes %v\n", r.Spec.State, r.Spec.Nodes)
+	}
+	golden.Equal(t, "rollout-change.txt", all.String())
+}
+
+func TestRolloutApprove(t *testing.T) {
+	t.Parallel()
+	m := newMemory(t, aRollout("night", func(r *v1alpha1.NodeRollout) {
+		r.Spec.Canary = &v1alpha1.RolloutCanary{NodeCount: 2, Approved: new(false)}
+	}))
+	for _, want := range []string{"", "NodeRollout night is already approved\n"} {
+		if got := m.run("rollout", "approve", "night"); got.Code != codeDone || got.ErrOut != want {
+			t.Errorf("got %+v, want %q", got, want)
+		}
+		r := &v1alpha1.NodeRollout{}
+		if m.get("night", r); !*r.Spec.Canary.Approved || r.Spec.Canary.NodeCount != 2 {
+			t.Errorf("the canary is %+v", r.Spec.Canary)
+		}
+	}
+}
+
+func TestRolloutWatchEndsWhenTheRolloutIsComplete(t *testing.T) {
+	t.Parallel()
+	m := newMemory(t, aRollout("night", func(r *v1alpha1.NodeRollout) {
+		r.Spec.MaxUnavailable = new(intstr.IntOrString)
+		r.Status.Conditions = nil
+	}))
+	watched := make(chan result)
+	go func() { watched <- m.run("rollout", "watch", "night") }()
+	r := &v1alpha1.NodeRollout{}
+	m.get("night", r)
+	completed(r)
+	m.put(r)
+	got := <-watched
+	if got.Code != codeDone || got.Out != "NodeRollout night is complete: 5 of 5 nodes done\n" {
+		t.Errorf("got %+v", got)
+	}
+}
