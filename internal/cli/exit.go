@@ -40,12 +40,12 @@ func detached(format string, args ...any) error {
 	return ended{codeInterrupted, fmt.Sprintf(format, args...)}
 }
 
-// withManager returns the code for no manager if none acts, otherwise the given one.
-func withManager(away bool, code int) int {
+// codeOfNotDone returns the code of a goal that was not reached, or that of no manager if none acts.
+func codeOfNotDone(away bool) int {
 	if away {
 		return codeNoManager
 	}
-	return code
+	return codeNotDone
 }
 
 // failed is an error whose text and exit code are final: inWords leaves it alone.

@@ -77,9 +77,9 @@ func (f *following) follow(ctx context.Context) error {
 		return nil
 	case errors.Is(err, errQuit):
 		// A script must not take this for drained nodes.
-		return ended{withManager(f.away, codeNotDone), f.resumeWith()}
+		return ended{codeOfNotDone(f.away), f.resumeWith()}
 	case errors.Is(err, errTimeout):
-		return ended{withManager(f.away, codeNotDone), f.unfinished()}
+		return ended{codeOfNotDone(f.away), f.unfinished()}
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(f.ErrOut, f.resumeWith())
 	}

@@ -46,7 +46,7 @@ func (o *rolloutOptions) follow(ctx context.Context, name string, timeout time.D
 	err := f.run(limited)
 	switch {
 	case errors.Is(err, errTimeout):
-		return ended{withManager(f.away, codeNotDone), f.unfinished()}
+		return ended{codeOfNotDone(f.away), f.unfinished()}
 	case errors.Is(err, context.Canceled):
 		return detached("%s", f.resumeWith())
 	case err != nil:
@@ -148,7 +148,7 @@ func (f *rolloutFollowing) update(r *v1alpha1.NodeRollout) bool {
 // result prints how the rollout has ended.
 func (f *rolloutFollowing) result() error {
 	if f.last.State != view.StateComplete || f.last.FailedCount > 0 {
-		return ended{code: withManager(f.away, codeNotDone), text: f.unfinished()}
+		return ended{code: codeOfNotDone(f.away), text: f.unfinished()}
 	}
 	to := f.Out
 	if f.isForPrograms() {

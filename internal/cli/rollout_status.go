@@ -66,7 +66,7 @@ func (o *rolloutOptions) status(ctx context.Context, name string) (err error) {
 		return printRollout(to, &shown, timeOf(o.clock), textStyle{wide: o.isWide(), terminal: terminalOf(o.Out)})
 	})
 	if err == nil && (away || shown.FailedCount > 0 || shown.State == view.StateInvalid) {
-		return ended{code: withManager(away, codeNotDone)}
+		return ended{code: codeOfNotDone(away)}
 	}
 	return err
 }

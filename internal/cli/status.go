@@ -163,7 +163,7 @@ func (o *statusOptions) one(ctx context.Context, r *reading, name string, clock 
 		return printStatus(to, &status, r.Now, textStyle{wide: o.isWide(), terminal: terminalOf(o.Out)})
 	})
 	if err == nil && (away || status.State == view.StateBlocked || status.State == view.StateInvalid) {
-		return ended{code: withManager(away, codeNotDone)}
+		return ended{code: codeOfNotDone(away)}
 	}
 	return err
 }
