@@ -30,12 +30,14 @@ type completeOptions struct {
 	cluster []*metav1.PartialObjectMetadata
 	// named are the named nodes by maintenance; a maintenance that is named itself has none.
 	named map[string][]string
+	// aborted are the named rollouts that are not complete.
+	aborted []*v1alpha1.NodeRollout
 }
 
 func newComplete(streams genericiooptions.IOStreams) *cobra.Command {
 	o := &completeOptions{maintainOptions: maintainOptions{IOStreams: streams, stage: v1alpha1.StageComplete, verb: "complete"}}
 	cmd := &cobra.Command{
-		Use:     "complete NAME... | NODE...",
+		Use:     "complete NAME... | NODE... | noderollout/NAME",
 		Aliases: []string{"uncordon"},
 		SuggestFor: []string{
 			"cancel", "abort", "stop", "end", "finish", "undo", "delete", "pause", "suspend", "hold",
@@ -45,19 +47,24 @@ func newComplete(streams genericiooptions.IOStreams) *cobra.Command {
 
 Given a maintenance, the command sets stage Complete, which is final. Given
 nodes, it completes these and the maintenance continues for the others; it ends
-with its last node. A drain in progress is cancelled.
+with its last node. A drain in progress is cancelled. Given a NodeRollout, it
+completes its maintenances, and aborts the rollout if it is not complete.
 
 The command waits until the nodes are as they were before: schedulable, unless
 they had been cordoned or another maintenance holds them. --yes completes a node
 for all maintenances that hold it.
 
 Requires the verbs get, list, watch and patch on nodemaintenances, list and
-watch on nodes, and delete on the nodes.`,
+watch on nodes, and delete on the nodes; for a NodeRollout also get and patch on
+noderollouts.`,
 		Example: `  # Return a node to service
   kubectl ebbtide complete node-7
 
   # Complete a maintenance
-  kubectl ebbtide complete kernel-update`,
+  kubectl ebbtide complete kernel-update
+
+  # Return all nodes of a rollout to service
+  kubectl ebbtide complete noderollout/drain-pool-a`,
 		RunE: runs(o),
 	}
 	flags := cmd.Flags()
@@ -69,13 +76,13 @@ watch on nodes, and delete on the nodes.`,
 	o.connection.addFlags(cmd)
 	// Nodes have no namespace.
 	cmd.Flags().Lookup("namespace").Hidden = true
-	cmd.ValidArgsFunction = o.suggest(suggestMaintenances, suggestNodes)
+	cmd.ValidArgsFunction = o.suggest(suggestMaintenances, suggestNodes, suggestRollouts.under("noderollout/"))
 	return cmd
 }
 
 // Complete reads the arguments.
 func (o *completeOptions) Complete(args []string) (err error) {
-	if o.subjects, err = subjectsOf(args, kindAny, kindMaintenance, kindNode); err == nil && len(o.subjects) == 0 {
+	if o.subjects, err = subjectsOf(args, kindAny, kindMaintenance, kindNode, kindRollout); err == nil && len(o.subjects) == 0 {
 		err = errors.New("specify a NodeMaintenance or a node. List them with kubectl ebbtide status")
 	}
 	return err
@@ -89,7 +96,7 @@ func (o *completeOptions) Run(ctx context.Context) (err error) {
 	if o.cluster, err = nodes(ctx, o.reached); err != nil {
 		return err
 	}
-	names, err := o.names()
+	names, err := o.names(ctx)
 	if err != nil {
 		return err
 	}
@@ -102,8 +109,18 @@ func (o *completeOptions) Run(ctx context.Context) (err error) {
 		endings = append(endings, one)
 	}
 	// All errors are found before the first write.
+	if err := o.abort(ctx); err != nil {
+		return err
+	}
 	for _, one := range endings {
 		if err := o.end(ctx, one); err != nil {
+			return err
+		}
+	}
+	limited, stop := within(ctx, o.Timeout)
+	defer stop()
+	for _, one := range endings {
+		if err := o.awaitEnding(limited, one); err != nil {
 			return err
 		}
 	}
@@ -118,11 +135,11 @@ func (o *completeOptions) Run(ctx context.Context) (err error) {
 // names returns the maintenances that the arguments mean, each once.
 //
 // Errors: an object does not exist; a node is held by no maintenance, or by several without --yes.
-func (o *completeOptions) names() (names []string, err error) {
+func (o *completeOptions) names(ctx context.Context) (names []string, err error) {
 	o.named = map[string][]string{}
 	var whole []string
 	for _, s := range o.subjects {
-		holders, isNode, err := o.resolve(s)
+		holders, isNode, err := o.resolve(ctx, s)
 		if err != nil {
 			return nil, err
 		}
@@ -143,10 +160,13 @@ func (o *completeOptions) names() (names []string, err error) {
 }
 
 // resolve returns the maintenances that an argument means, and whether it names a node. A name
-// without a kind is that of a node if there is one, otherwise of a maintenance.
-func (o *completeOptions) resolve(s subject) (names []string, isNode bool, err error) {
+// without a kind is that of a node if there is one, otherwise of a maintenance, otherwise of a rollout.
+func (o *completeOptions) resolve(ctx context.Context, s subject) (names []string, isNode bool, err error) {
 	at := slices.IndexFunc(o.cluster, func(node *metav1.PartialObjectMetadata) bool { return node.Name == s.name })
 	switch {
+	case (s.kind == kindRollout || at < 0) && o.isRollout(ctx, s):
+		names, err = o.ofRollout(ctx, s.name)
+		return names, false, err
 	case s.kind == kindMaintenance, s.kind == kindAny && at < 0:
 		return []string{s.name}, false, nil
 	case at < 0:
@@ -176,7 +196,7 @@ func holdersOf(node *metav1.PartialObjectMetadata) []string {
 	})
 }
 
-// end completes a maintenance or nodes of it, and waits for the nodes.
+// end completes a maintenance or nodes of it.
 func (o *completeOptions) end(ctx context.Context, one ending) error {
 	m := one.NodeMaintenance
 	switch {
@@ -185,24 +205,23 @@ func (o *completeOptions) end(ctx context.Context, one ending) error {
 	case m.Spec.Stage == v1alpha1.StageComplete:
 		o.warn(fmt.Sprintf("NodeMaintenance %s is already complete", m.Name))
 	case len(one.nodes) > 0:
-		if err := o.completeNodes(ctx, one); err != nil {
-			return err
-		}
+		return o.completeNodes(ctx, one)
 	default:
 		o.warn(o.warnings(m)...)
-		if err := o.setStage(ctx, m, v1alpha1.StageComplete); err != nil {
-			return err
-		}
+		return o.setStage(ctx, m, v1alpha1.StageComplete)
 	}
-	if !o.Wait || o.dryRun.Mode != dryRunNone {
+	return nil
+}
+
+// awaitEnding waits until the nodes are released.
+func (o *completeOptions) awaitEnding(ctx context.Context, one ending) error {
+	switch {
+	case !o.Wait || o.dryRun.Mode != dryRunNone:
 		return nil
+	case len(one.nodes) > 0:
+		return o.awaitNodes(ctx, one)
 	}
-	limited, stop := within(ctx, o.Timeout)
-	defer stop()
-	if len(one.nodes) > 0 {
-		return o.awaitNodes(limited, one)
-	}
-	return o.awaitEnd(limited, m)
+	return o.awaitEnd(ctx, one.NodeMaintenance)
 }
 
 // awaitEnd waits until the maintenance has finished.

@@ -179,8 +179,7 @@ func (o *rolloutNodes) rollout(ctx context.Context) (*v1alpha1.NodeRollout, erro
 // isChangeable reports whether a change of nodes has an effect: on a rollout in progress, or one that
 // ended with failures or without skipped nodes.
 func isChangeable(r *v1alpha1.NodeRollout) bool {
-	isOver := r.Status.CompletedGeneration == r.Generation && r.Generation > 0
-	return r.DeletionTimestamp == nil && r.Spec.State != v1alpha1.RolloutAborted && (!isOver || r.Status.FailedCount+r.Status.SkippedCount > 0)
+	return r.DeletionTimestamp == nil && r.Spec.State != v1alpha1.RolloutAborted && (!isComplete(r) || r.Status.FailedCount+r.Status.SkippedCount > 0)
 }
 
 // selectsAll reports whether a rollout selects all of the nodes.

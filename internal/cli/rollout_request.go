@@ -12,7 +12,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -158,11 +157,10 @@ func (o *rolloutRequest) continues(ctx context.Context, known, wanted *v1alpha1.
 //
 // Errors: only some of them were given back.
 func (o *rolloutRequest) isOver(ctx context.Context, r *v1alpha1.NodeRollout, picked []*metav1.PartialObjectMetadata) (bool, error) {
-	complete := meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ConditionRolloutComplete) && r.Status.CompletedGeneration == r.Generation
 	switch {
 	case r.DeletionTimestamp != nil, r.Spec.State == v1alpha1.RolloutAborted:
 		return true, nil
-	case !complete:
+	case !isComplete(r):
 		return false, nil
 	case r.Spec.After != v1alpha1.AfterStayDrained:
 		return true, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,17 +30,20 @@ type statusOptions struct {
 func newStatus(streams genericiooptions.IOStreams) *cobra.Command {
 	o := &statusOptions{IOStreams: streams}
 	cmd := &cobra.Command{
-		Use:        "status [NAME|NODE]",
+		Use:        "status [NAME|NODE|noderollout/NAME]",
 		SuggestFor: []string{"get", "list", "ls", "show", "describe"},
 		Short:      "Show the progress of maintenances and what blocks them",
 		Long: `Show the progress of maintenances and what blocks them.
 
 Without a name, each maintenance is a line with its drained nodes, remaining and
 blocked pods, and an estimate of the remaining time. The nodes that they keep
-cordoned follow. Completed maintenances require --all.
+cordoned follow. Completed maintenances and rollouts require --all.
+
+Rollouts in progress come last.
 
 With a name, the nodes of the maintenance are listed with their pods and
-blockers, most important first. A node stands for the maintenance that holds it.
+blockers, most important first. A node stands for the maintenance that holds it,
+noderollout/NAME for a rollout, as in "rollout status".
 The exit code is 2 if the maintenance is blocked, and 3 if no manager acts.
 
 Requires the verbs get and list on nodemaintenances. The command names other
@@ -56,7 +60,7 @@ rights.`,
 			case len(args) > 0 && o.All:
 				return errors.New("specify a NodeMaintenance or --all, not both")
 			case len(args) > 0:
-				s, err := oneSubject(args, kindAny, kindMaintenance, kindNode)
+				s, err := oneSubject(args, kindAny, kindMaintenance, kindNode, kindRollout)
 				if err != nil {
 					return err
 				}
@@ -83,6 +87,10 @@ func (o *statusOptions) Run(ctx context.Context) error {
 	}
 	r := &reading{reached: reached}
 	var away bool
+	if o.about != nil && o.isRollout(ctx, reached) {
+		of := &rolloutOptions{IOStreams: o.IOStreams, connection: o.connection, output: o.output}
+		return of.status(ctx, o.about.name)
+	}
 	if o.about != nil {
 		names, err := o.maintenancesOf(ctx, reached, []subject{*o.about})
 		switch {
@@ -104,7 +112,22 @@ func (o *statusOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// list prints a table of maintenances and of cordoned nodes.
+// isRollout reports whether a rollout is meant: by its kind, or because neither a maintenance nor a node
+// has this name.
+func (o *statusOptions) isRollout(ctx context.Context, reached client.Client) bool {
+	if o.about.kind != kindAny {
+		return o.about.kind == kindRollout
+	}
+	for _, kind := range []schema.GroupVersionKind{maintenanceKind, nodeKind} {
+		if _, err := metadataOf(ctx, reached, kind, o.about.name); !apierrors.IsNotFound(err) {
+			return false
+		}
+	}
+	_, err := metadataOf(ctx, reached, rolloutKind, o.about.name)
+	return err == nil
+}
+
+// list prints a table of maintenances, of cordoned nodes and of rollouts.
 func (o *statusOptions) list(ctx context.Context, r *reading, clock *clock) error {
 	leftOut, err := r.all(ctx, o.All)
 	if err != nil {
@@ -116,12 +139,15 @@ func (o *statusOptions) list(ctx context.Context, r *reading, clock *clock) erro
 	if len(list.Items) == 0 && !o.isForPrograms() {
 		fmt.Fprintln(o.ErrOut, noneFound(leftOut))
 	}
-	if len(list.Items)+len(list.Cordoned) == 0 && !o.isForPrograms() {
+	if len(list.Items)+len(list.Cordoned)+len(list.Rollouts) == 0 && !o.isForPrograms() {
 		return nil
 	}
 	var names []string
 	for i := range list.Items {
 		names = append(names, outputName(list.Items[i].Name))
+	}
+	for i := range list.Rollouts {
+		names = append(names, rolloutName(list.Rollouts[i].Name))
 	}
 	return o.print(o.Out, list, strings.Join(names, "\n"), func(to io.Writer) error {
 		return printStatusTable(to, &list, textStyle{wide: o.isWide()}, leftOut, o.command("status NAME"))

@@ -48,6 +48,10 @@ func printStatusTable(to io.Writer, list *view.StatusList, style textStyle, left
 		p.line("See the blockers with\n  %s", detail)
 	}
 	p.cordons(list, style)
+	if len(list.Rollouts) > 0 {
+		p.line("")
+		p.rollouts(list.Rollouts, list.Time.Time, style)
+	}
 	return p.err
 }
 
@@ -132,6 +136,9 @@ func printStatus(to io.Writer, s *view.Status, now time.Time, style textStyle) e
 	p.line("%s", p.progress(s))
 	if s.RequestedBy != "" {
 		p.line("Requested by %s.", s.RequestedBy)
+	}
+	if s.Rollout != "" {
+		p.line("Created by NodeRollout %s.", s.Rollout)
 	}
 	for _, circle := range s.Circles {
 		p.line("%s", circle)

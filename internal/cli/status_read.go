@@ -57,6 +57,7 @@ func (r *reading) all(ctx context.Context, finished bool) (leftOut int, err erro
 	together.Go(func() { r.readCordoned(ctx) })
 	together.Go(func() { r.readDrained(ctx) })
 	together.Go(func() { r.readBudgets(ctx) })
+	together.Go(func() { r.readRollouts(ctx, finished) })
 	together.Wait()
 	return leftOut, nil
 }
@@ -124,6 +125,18 @@ func (r *reading) readCordoned(ctx context.Context) {
 	}, client.MatchingFields{"spec.unschedulable": "true"})
 	r.noteUnread("list nodes", err)
 	r.Cordoned = cordoned
+}
+
+// readRollouts reads the rollouts, without those that have ended unless they are wanted.
+func (r *reading) readRollouts(ctx context.Context, ended bool) {
+	var err error
+	r.Rollouts, err = pages(ctx, r.reached, &v1alpha1.NodeRolloutList{}, func(one *v1alpha1.NodeRollout) *v1alpha1.NodeRollout {
+		if shown := view.RolloutOf(one); !ended && (shown.Succeeded() || shown.State == view.StateAborted && shown.Ended()) {
+			return nil
+		}
+		return one
+	})
+	r.noteUnread("list noderollouts", err)
 }
 
 // readNodes reads nodes by name, or lists all if there are many.

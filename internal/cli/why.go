@@ -21,23 +21,24 @@ type whyOptions struct {
 func newWhy(streams genericiooptions.IOStreams) *cobra.Command {
 	o := &whyOptions{IOStreams: streams}
 	cmd := &cobra.Command{
-		Use:        "why POD|NODE|pdb/NAME|machine/NAME|nodemaintenance/NAME",
+		Use:        "why POD|NODE|pdb/NAME|machine/NAME|nodemaintenance/NAME|noderollout/NAME",
 		SuggestFor: []string{"explain", "events", "logs"},
 		Short:      "Explain why a pod, node or maintenance makes no progress",
 		Long: `Explain why a pod, node or maintenance makes no progress.
 
   pod/NAME               who wants it to leave, what refuses, or why it stays
-  node/NAME              maintenances that hold it, its pods and its blockers
+  node/NAME              maintenances that hold it, rollouts, pods and blockers
   pdb/NAME               allowed disruptions, its lock, and who waits for it
   machine/NAME           the step of its deletion and what that waits for
   nodemaintenance/NAME   its blockers
+  noderollout/NAME       why its nodes wait or failed, and what helps
 
 A name without a kind is that of a pod, otherwise of a node. The command writes
 nothing and works without Ebbtide; it then shows what a drain would meet.
 
 Requires the verb get on the object. For details it also reads nodes, pods,
-PodDisruptionBudgets, volumes, evacuations, nodemaintenances and nodeagents, and
-names those that it cannot read.`,
+PodDisruptionBudgets, volumes, evacuations, nodemaintenances, noderollouts and
+nodeagents, and names those that it cannot read.`,
 		Example: `  # Explain what keeps a pod on its node
   kubectl ebbtide why db-0 -n shop
 
@@ -47,14 +48,14 @@ names those that it cannot read.`,
   # Explain why a budget allows no disruption
   kubectl ebbtide why pdb/web -n shop`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if o.about, err = oneSubject(args, kindAny, kindPod, kindNode, kindBudget, kindMachine, kindMaintenance); err != nil {
+			if o.about, err = oneSubject(args, kindAny, kindPod, kindNode, kindBudget, kindMachine, kindMaintenance, kindRollout); err != nil {
 				return err
 			}
 			return o.Run(cmd.Context())
 		},
 	}
 	o.addFlags(cmd)
-	cmd.ValidArgsFunction = o.suggest(suggestPods, suggestNodes.under("node/"), suggestBudgets, suggestMaintenances.under("nodemaintenance/"))
+	cmd.ValidArgsFunction = o.suggest(suggestPods, suggestNodes.under("node/"), suggestBudgets, suggestMaintenances.under("nodemaintenance/"), suggestRollouts.under("noderollout/"))
 	return cmd
 }
 
@@ -83,7 +84,7 @@ func (o *whyOptions) Run(ctx context.Context) error {
 
 // ebbtide returns Ebbtide's namespace. --namespace is that of a namespaced subject.
 func (s subject) ebbtide(c *connection) string {
-	if s.kind == kindNode || s.kind == kindMaintenance {
+	if s.kind == kindNode || s.kind == kindMaintenance || s.kind == kindRollout {
 		return c.ebbtide()
 	}
 	return usualNamespace
@@ -106,6 +107,8 @@ func (a *asker) ask(ctx context.Context, q subject, namespace string) ([]string,
 		return a.machine(ctx, key)
 	case kindMaintenance:
 		return a.maintenance(ctx, q.name)
+	case kindRollout:
+		return a.rollout(ctx, q.name)
 	}
 	lines, err := a.pod(ctx, key)
 	var absent noPod

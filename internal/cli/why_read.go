@@ -184,6 +184,7 @@ func (a *asker) node(ctx context.Context, name string) ([]string, error) {
 		}
 		facts.Budgets = listed[*policyv1.PodDisruptionBudget](ctx, a, &facts.Unknown, &policyv1.PodDisruptionBudgetList{})
 	}
+	facts.Rollouts = listed[*v1alpha1.NodeRollout](ctx, a, new(bool), &v1alpha1.NodeRolloutList{})
 	facts.Now = timeOf(a.clock)
 	return facts.Why(), nil
 }
@@ -244,6 +245,17 @@ func (a *asker) maintenance(ctx context.Context, name string) ([]string, error) 
 	a.notes = append(a.notes, r.Unread...)
 	status := view.One(&r.Snapshot)
 	return view.MaintenanceWhy(&status), nil
+}
+
+func (a *asker) rollout(ctx context.Context, name string) ([]string, error) {
+	r := &v1alpha1.NodeRollout{}
+	if err := a.reached.Get(ctx, client.ObjectKey{Name: name}, r); apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("NodeRollout %q not found. List them with\n  %s", name, command.Of("%s rollout list", commandName()))
+	} else if err != nil {
+		return nil, fmt.Errorf("get noderollout %s: %w", name, err)
+	}
+	shown := view.RolloutOf(r)
+	return view.RolloutWhy(&shown), nil
 }
 
 // read reports whether an object was read. Errors are noted, unless the object or its kind does not

@@ -87,6 +87,9 @@ func (f *NodeFacts) heldBy(m *v1alpha1.NodeMaintenance) []string {
 	if by := m.Annotations[v1alpha1.RequestedByAnnotation]; by != "" {
 		lines = append(lines, "  Requested by "+excerpt.Line(by, maxWords)+".")
 	}
+	if of := m.Labels[v1alpha1.RolloutLabel]; of != "" {
+		lines = append(lines, "  Created by NodeRollout "+excerpt.Line(of, maxWords)+".")
+	}
 	if slices.Contains(m.Spec.CompletedNodes, v1alpha1.NodeReference{Name: f.Node.Name}) {
 		return append(lines, "  It is in spec.completedNodes and will be completed soon.")
 	}
