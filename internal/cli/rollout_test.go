@@ -197,3 +197,47 @@ func TestRolloutWatchEndsWhenTheRolloutIsComplete(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// ofRollout is a NodeMaintenance of a rollout for one node.
+func ofRollout(rollout, node string, stage v1alpha1.NodeMaintenanceStage) *v1alpha1.NodeMaintenance {
+	m := &v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: rollout + "-" + node, Labels: map[string]string{v1alpha1.RolloutLabel: rollout}}}
+	m.Spec = v1alpha1.NodeMaintenanceSpec{Stage: stage, NodeSelector: nodesNamed([]string{node})}
+	if stage == v1alpha1.StageComplete {
+		m.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSucceeded, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDrained}}
+	}
+	return m
+}
+
+// One command gives back all nodes of a rollout. One that is not complete ends.
+func TestCompleteEndsTheMaintenancesOfARollout(t *testing.T) {
+	t.Parallel()
+	m := newMemory(t, aRollout("night"), aRollout("done", completed), aRollout("drain-a-1"), nodeNamed("a-1"), nodeNamed("a-2"), nodeNamed("a-3"),
+		ofRollout("night", "a-1", v1alpha1.StageDrain), ofRollout("night", "a-2", v1alpha1.StageComplete), ofRollout("done", "a-3", v1alpha1.StageDrain))
+	var all transcript
+	for _, line := range []string{
+		"complete noderollout/night --dry-run=client", "complete noderollout/night --wait=false", "complete done --wait=false -o name", "complete nro/none", "complete noderollout/done --timeout=1s", "complete drain-a-1 --wait=false",
+	} {
+		all.add(strings.Fields(line), m.run(strings.Fields(line)...))
+		for _, name := range []string{"night", "done", "drain-a-1"} {
+			r := &v1alpha1.NodeRollout{}
+			m.get(name, r)
+			fmt.Fprintf(&all, "%s is %q\n", name, r.Spec.State)
+		}
+	}
+	golden.Equal(t, "rollout-complete.txt", all.String())
+	left := &v1alpha1.NodeMaintenance{}
+	if m.get("done-a-3", left); left.Spec.Stage != v1alpha1.StageComplete {
+		t.Errorf("done-a-3 is in stage %s", left.Spec.Stage)
+	}
+}
+
+// status, status of a maintenance and why give the same verdict.
+func TestRolloutIsShownByOtherVerbs(t *testing.T) {
+	t.Parallel()
+	m := newMemory(t, aRollout("night"), aRollout("done", completed), nodeNamed("a-2"), nodeNamed("a-4"), ofRollout("night", "a-2", v1alpha1.StageDrain))
+	var all transcript
+	for _, line := range []string{"status", "status --all -o name", "status night", "status night-a-2", "why node/a-4", "why node/a-2", "why noderollout/night", "why nro/nigth"} {
+		all.add(strings.Fields(line), m.run(strings.Fields(line)...))
+	}
+	golden.Equal(t, "rollout-elsewhere.txt", all.String())
+}
