@@ -203,7 +203,7 @@ func ofRollout(rollout, node string, stage v1alpha1.NodeMaintenanceStage) *v1alp
 	m := &v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: rollout + "-" + node, Labels: map[string]string{v1alpha1.RolloutLabel: rollout}}}
 	m.Spec = v1alpha1.NodeMaintenanceSpec{Stage: stage, NodeSelector: nodesNamed([]string{node})}
 	if stage == v1alpha1.StageComplete {
-		m.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSucceeded, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDrained}}
+		m.Status.StageStatuses = []v1alpha1.StageStatus{{Name: stage, StartTimestamp: &metav1.Time{Time: noon}}}
 	}
 	return m
 }
