@@ -49,7 +49,7 @@ func (s *simulation) check(view *rollout.Snapshot, d *rollout.Decision) {
 	}
 	for _, r := range view.Rollouts {
 		for _, n := range view.Nodes {
-			if latest := o.latest(r, n); latest == nil && o.isUnread(r, n) {
+			if latest := o.latest(r, n); (latest == nil || !isLive(latest)) && o.isUnread(r, n) {
 				o.unknown[n.Name] = true
 			}
 		}
@@ -115,7 +115,7 @@ func (o *oracle) latest(r *v1alpha1.NodeRollout, n *corev1.Node) (latest *v1alph
 
 func (o *oracle) fate(r *v1alpha1.NodeRollout, n *corev1.Node, latest *v1alpha1.NodeMaintenance) fate {
 	f := fate{node: n, what: "waiting", latest: latest}
-	if latest == nil && o.isUnread(r, n) {
+	if (latest == nil || !isLive(latest)) && o.isUnread(r, n) {
 		f.what = "unknown"
 		return f
 	}

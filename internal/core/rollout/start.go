@@ -32,6 +32,7 @@ type budget struct {
 	unavailable map[*unit]bool
 	named       []*unit
 	domains     map[string]int
+	messages    map[string]string // by reason
 	working     int
 	open        calendar.State
 	canary      refusal
@@ -157,7 +158,7 @@ func (r *rollout) count(of state) (count int) {
 func (r *rollout) budget() *budget {
 	b := &budget{
 		rollout: r, open: r.spec.calendar.At(r.Now), unfinished: map[bool]int{},
-		unavailable: map[*unit]bool{}, domains: map[string]int{},
+		unavailable: map[*unit]bool{}, domains: map[string]int{}, messages: map[string]string{},
 	}
 	b.maxUnavailable, _ = share(r.object.Spec.MaxUnavailable, len(r.units))
 	for _, u := range r.units {
@@ -180,6 +181,7 @@ func (b *budget) consider(u *unit) {
 		return
 	}
 	b.unavailable[u] = true
+	clear(b.messages)
 	b.domains[b.domain(u)]++
 	if len(b.named) <= maxNamed {
 		b.named = append(b.named, u)
@@ -281,16 +283,17 @@ func (b *budget) refusalOf(u *unit) refusal {
 
 // refusalByNode returns why a node does not start, whatever the others do.
 func (b *budget) refusalByNode(u *unit) refusal {
-	attempt := b.attempt(u)
-	if text, refused := b.Refused[attempt.name(b.object.Name, u.Name)]; refused {
-		return refusal{v1alpha1.RolloutWaitsForWrite, "The NodeMaintenance could not be created: " + excerpt.Line(text, maxText)}
+	if len(b.Refused) > 0 {
+		attempt := b.attempt(u)
+		if text, refused := b.Refused[attempt.name(b.object.Name, u.Name)]; refused {
+			return refusal{v1alpha1.RolloutWaitsForWrite, "The NodeMaintenance could not be created: " + excerpt.Line(text, maxText)}
+		}
 	}
-	own := func(name string) bool { return u.record != nil && u.record.object.Name == name }
-	others := slices.DeleteFunc(slices.Clone(u.holders), own)
+	other := func(name string) bool { return u.record == nil || u.record.object.Name != name }
 	switch {
 	case u.startedBy != "" && (u.record == nil || !u.record.live()):
 		return refusal{v1alpha1.RolloutWaitsForMaintenance, "Another rollout has these nodes under maintenance."}
-	case len(others) > 0:
+	case slices.ContainsFunc(u.holders, other):
 		return refusal{v1alpha1.RolloutWaitsForMaintenance, "Other NodeMaintenances keep these nodes cordoned."}
 	case !u.ready:
 		return refusal{v1alpha1.RolloutWaitsForReady, "These nodes are not Ready."}
@@ -326,13 +329,28 @@ func (b *budget) refusalByBudget(u *unit) refusal {
 	}
 	switch {
 	case others > inDomain:
-		return refusal{v1alpha1.RolloutWaitsForDomain, fmt.Sprintf("Unavailable: %s. Only nodes of one domain of %s may be.", b.list(u, others), b.object.Spec.TopologyKey)}
+		return b.refuse(u, v1alpha1.RolloutWaitsForDomain, func() string {
+			return fmt.Sprintf("Unavailable: %s. Only nodes of one domain of %s may be.", b.list(u, others), b.object.Spec.TopologyKey)
+		})
 	case others >= b.maxUnavailable:
-		return refusal{v1alpha1.RolloutWaitsForUnavailable, fmt.Sprintf("Unavailable: %s. At most %s may be.", b.list(u, others), phrase.Count(b.maxUnavailable, "node"))}
+		return b.refuse(u, v1alpha1.RolloutWaitsForUnavailable, func() string {
+			return fmt.Sprintf("Unavailable: %s. At most %s may be.", b.list(u, others), phrase.Count(b.maxUnavailable, "node"))
+		})
 	case b.working >= maxStarted:
 		return refusal{v1alpha1.RolloutWaitsForUnavailable, fmt.Sprintf("%d nodes are under maintenance, the most at the same time.", maxStarted)}
 	}
 	return refusal{}
+}
+
+// refuse returns a refusal with a message that is the same for all nodes that are available.
+func (b *budget) refuse(u *unit, reason string, message func() string) refusal {
+	if b.unavailable[u] {
+		return refusal{reason, message()}
+	}
+	if b.messages[reason] == "" {
+		b.messages[reason] = message()
+	}
+	return refusal{reason, b.messages[reason]}
 }
 
 // attempt returns the next attempt of a node.

@@ -222,7 +222,7 @@ func (w *world) apply(d *rollout.Decision, stop func() bool) (stopped bool) {
 func (w *world) applyRollout(d *rollout.RolloutDecision, stop func() bool) (stopped bool) {
 	name := d.Rollout.Name
 	hasFinalizer, hasStatus := d.AddFinalizer || d.RemoveFinalizer, !equality.Semantic.DeepEqual(d.Status, d.Rollout.Status)
-	if current, _ := find(w.rollouts, name); current != d.Rollout && (hasFinalizer || hasStatus) {
+	if current, _ := find(w.rollouts, name); current != d.Rollout && (hasFinalizer || hasStatus || len(d.Starts) > 0) {
 		return false // a conflict
 	}
 	var writes []func()
@@ -276,15 +276,14 @@ func (w *world) applyChange(c rollout.Change) {
 	if at < 0 || current != c.Before {
 		return // a conflict
 	}
-	if w.progress++; c.After != nil {
-		edit(w, w.maintenances, c.Before.Name, func(m *v1alpha1.NodeMaintenance) {
-			m.Spec, m.Labels, m.Annotations, m.Finalizers = c.After.Spec, c.After.Labels, c.After.Annotations, c.After.Finalizers
-		})
-	}
-	w.collect()
-	if _, at := find(w.maintenances, c.Before.Name); c.Delete && at >= 0 {
+	if w.progress++; c.Delete {
 		w.deleteMaintenance(c.Before.Name)
+		return
 	}
+	edit(w, w.maintenances, c.Before.Name, func(m *v1alpha1.NodeMaintenance) {
+		m.Spec, m.Labels, m.Annotations, m.Finalizers = c.After.Spec, c.After.Labels, c.After.Annotations, c.After.Finalizers
+	})
+	w.collect()
 }
 
 func never() bool { return false }

@@ -42,30 +42,42 @@ func (t *Target) NewBoot() bool { return t.spec.NewBoot }
 
 // Met returns true if the node reports every version.
 func (t *Target) Met(node *corev1.Node) bool {
-	reason, _ := t.mismatch(node)
-	return reason == ""
+	_, found := t.differing(node)
+	return !found
 }
 
 // mismatch returns the first version that the node does not report; reason is empty if none.
 func (t *Target) mismatch(node *corev1.Node) (reason, message string) {
+	v, found := t.differing(node)
+	if !found {
+		return "", ""
+	}
+	reported := cmp.Or(excerpt.Line(v.reported, maxReported), "of an unknown version")
+	return v1alpha1.ReasonWaitingForVersion, fmt.Sprintf("%s runs %s %s, %s is wanted", node.Name, v.what, reported, v.wanted)
+}
+
+// version is one that a node has to report.
+type version struct {
+	met                    bool
+	what, reported, wanted string
+}
+
+// differing returns the first version that the node does not report.
+func (t *Target) differing(node *corev1.Node) (v version, found bool) {
 	info := &node.Status.NodeInfo
 	kubelet := info.KubeletVersion == t.spec.KubeletVersion
 	if t.kubelet != nil {
 		kubelet = t.kubelet.contains(info.KubeletVersion)
 	}
-	for _, one := range []struct {
-		met                    bool
-		what, reported, wanted string
-	}{
+	for _, v := range [...]version{
 		{kubelet, "kubelet", info.KubeletVersion, t.spec.KubeletVersion},
 		{info.KernelVersion == t.spec.KernelVersion, "kernel", info.KernelVersion, t.spec.KernelVersion},
 		{info.OSImage == t.spec.OSImage, "operating system", info.OSImage, t.spec.OSImage},
 		{info.ContainerRuntimeVersion == t.spec.ContainerRuntimeVersion, "container runtime", info.ContainerRuntimeVersion, t.spec.ContainerRuntimeVersion},
 	} {
-		if one.wanted != "" && !one.met {
-			reported := cmp.Or(excerpt.Line(one.reported, maxReported), "of an unknown version")
-			return v1alpha1.ReasonWaitingForVersion, fmt.Sprintf("%s runs %s %s, %s is wanted", node.Name, one.what, reported, one.wanted)
+		if v.wanted != "" && !v.met {
+			return v, true
 		}
 	}
-	return "", ""
+	return version{}, false
 }
