@@ -18,7 +18,7 @@ import (
 // +kubebuilder:printcolumn:name="Failed",type=integer,JSONPath=`.status.failedCount`
 // +kubebuilder:printcolumn:name="Summary",type=string,JSONPath=`.status.summary`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="the name can have at most 63 characters, as it labels the NodeMaintenances of the rollout"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",fieldPath=".metadata.name",message="the name can have at most 63 characters, as it labels the NodeMaintenances of the rollout"
 type NodeRollout struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard object metadata.
