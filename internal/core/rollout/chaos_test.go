@@ -331,6 +331,9 @@ func (s *simulation) heal() {
 			if spec.Canary != nil && spec.Canary.Approved != nil {
 				spec.Canary.Approved = new(true)
 			}
+			if spec.Mode == v1alpha1.RolloutContinuous && spec.Target != nil && spec.Target.KernelVersion != "" {
+				spec.Target.KernelVersion = newKernel // Two that disagree have no end.
+			}
 		})
 		s.repair(r, 50)
 	}

@@ -164,7 +164,7 @@ func (r *rollout) percentile(percent int, usual time.Duration) time.Duration {
 	if len(all) == 0 {
 		return usual
 	}
-	return all[(len(all)-1)*percent/100]
+	return all[(len(all)*percent+99)/100-1]
 }
 
 // estimate returns when the rollout is complete, if nodes take as long as before; nil if nothing can
