@@ -184,11 +184,23 @@ func startsOfStaying(pod *corev1.Pod, statuses []corev1.ContainerStatus) []corev
 	return kept
 }
 
+// maxTrueConditions bounds the conditions of others that a kubelet can have us keep for its node.
+const maxTrueConditions = 64
+
+// nodeConditions keeps conditions of others without their texts while they are True: a NodeRollout
+// can ask for any.
 func nodeConditions(conditions []corev1.NodeCondition) []corev1.NodeCondition {
 	var kept []corev1.NodeCondition
+	others := 0
 	for i := range conditions {
-		if slices.Contains(keptNodeConditions, conditions[i].Type) {
-			kept = append(kept, conditions[i])
+		switch c := &conditions[i]; {
+		case slices.Contains(keptNodeConditions, c.Type):
+			kept = append(kept, *c)
+		case c.Status == corev1.ConditionTrue && others < maxTrueConditions:
+			kept = append(kept, corev1.NodeCondition{
+				Type: c.Type, Status: c.Status, LastHeartbeatTime: c.LastHeartbeatTime, LastTransitionTime: c.LastTransitionTime,
+			})
+			others++
 		}
 	}
 	return kept

@@ -89,6 +89,8 @@ func TestStripNodeKeepsFieldsOfDecisions(t *testing.T) {
 				{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse},
 				{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: birth},
 				{Type: "DrainInProgress", Status: corev1.ConditionTrue, Reason: "EbbtideNodeMaintenance"},
+				{Type: "KernelDeadlock", Status: corev1.ConditionTrue, Reason: "DockerHung", Message: "hung", LastTransitionTime: birth, LastHeartbeatTime: birth},
+				{Type: "ReadonlyFilesystem", Status: corev1.ConditionFalse},
 			},
 		},
 	})
@@ -108,6 +110,7 @@ func TestStripNodeKeepsFieldsOfDecisions(t *testing.T) {
 			Conditions: []corev1.NodeCondition{
 				{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: birth},
 				{Type: "DrainInProgress", Status: corev1.ConditionTrue, Reason: "EbbtideNodeMaintenance"},
+				{Type: "KernelDeadlock", Status: corev1.ConditionTrue, LastTransitionTime: birth, LastHeartbeatTime: birth},
 			},
 		},
 	}

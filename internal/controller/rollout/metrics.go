@@ -132,7 +132,7 @@ func progressOf(status *v1alpha1.NodeRolloutStatus) string {
 
 // waitsForOthers are the reasons of nodes that wait for time, for a user or for other nodes.
 var waitsForOthers = []string{
-	v1alpha1.RolloutWaitsForWindow, v1alpha1.RolloutWaitsForBlackout, v1alpha1.RolloutWaitsForCanary, v1alpha1.RolloutWaitsForUser,
+	v1alpha1.RolloutWaitsForWindow, v1alpha1.RolloutWaitsForBlackout, v1alpha1.RolloutWaitsForCanary, v1alpha1.RolloutWaitsForApproval, v1alpha1.RolloutWaitsForUser,
 	v1alpha1.RolloutWaitsForFailures, v1alpha1.RolloutWaitsForOtherNodes,
 }
 

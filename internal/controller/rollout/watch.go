@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -67,9 +68,24 @@ func (r *reconciler) nodeMatters(_ context.Context, q kube.Queue[pass], old, now
 	}
 }
 
-// nodeChanged ignores heartbeats, taints and annotations.
+// nodeChanged ignores taints, annotations and heartbeats, except those of conditions that are True:
+// after a boot, they tell whether a node still needs maintenance.
 func nodeChanged(old, now *corev1.Node) bool {
 	return old.UID != now.UID || !old.DeletionTimestamp.Equal(now.DeletionTimestamp) || !maps.Equal(old.Labels, now.Labels) ||
 		old.Spec.Unschedulable != now.Spec.Unschedulable || podclass.NodeReady(old) != podclass.NodeReady(now) ||
-		old.Status.NodeInfo != now.Status.NodeInfo
+		old.Status.NodeInfo != now.Status.NodeInfo || !slices.EqualFunc(trueConditions(old), trueConditions(now), sameCondition)
+}
+
+// trueConditions returns the conditions that are True, but for Ready.
+func trueConditions(node *corev1.Node) (all []corev1.NodeCondition) {
+	for _, condition := range node.Status.Conditions {
+		if condition.Status == corev1.ConditionTrue && condition.Type != corev1.NodeReady {
+			all = append(all, condition)
+		}
+	}
+	return all
+}
+
+func sameCondition(a, b corev1.NodeCondition) bool {
+	return a.Type == b.Type && a.LastTransitionTime.Equal(&b.LastTransitionTime) && a.LastHeartbeatTime.Equal(&b.LastHeartbeatTime)
 }

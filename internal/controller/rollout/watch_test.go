@@ -20,9 +20,18 @@ func TestNodesThatMatter(t *testing.T) {
 		change func(*corev1.Node)
 		want   bool
 	}{
-		"heartbeat":   {func(n *corev1.Node) { n.Status.Conditions = ready(corev1.ConditionTrue, noon.Add(time.Hour)) }, false},
-		"annotation":  {func(n *corev1.Node) { n.Annotations = map[string]string{"a": "b"} }, false},
-		"not Ready":   {func(n *corev1.Node) { n.Status.Conditions = ready(corev1.ConditionUnknown, noon) }, true},
+		"heartbeat":  {func(n *corev1.Node) { n.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(noon.Add(time.Hour)) }, false},
+		"annotation": {func(n *corev1.Node) { n.Annotations = map[string]string{"a": "b"} }, false},
+		"not Ready":  {func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }, true},
+		"True": {func(n *corev1.Node) {
+			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: v1alpha1.NodeRebootRequired, Status: corev1.ConditionTrue})
+		}, true},
+		"False": {func(n *corev1.Node) {
+			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: v1alpha1.NodeRebootRequired, Status: corev1.ConditionFalse})
+		}, false},
+		"heartbeat of a True one": {func(n *corev1.Node) {
+			n.Status.Conditions[1].LastHeartbeatTime = metav1.NewTime(noon.Add(time.Hour))
+		}, true},
 		"cordon":      {func(n *corev1.Node) { n.Spec.Unschedulable = true }, true},
 		"label":       {func(n *corev1.Node) { n.Labels = map[string]string{"a": "b"} }, true},
 		"version":     {func(n *corev1.Node) { n.Status.NodeInfo.KubeletVersion = "v1.37.1" }, true},
@@ -30,6 +39,7 @@ func TestNodesThatMatter(t *testing.T) {
 		"another one": {func(n *corev1.Node) { n.UID = "another" }, true},
 	} {
 		old := &corev1.Node{Status: corev1.NodeStatus{Conditions: ready(corev1.ConditionTrue, noon)}}
+		old.Status.Conditions = append(old.Status.Conditions, corev1.NodeCondition{Type: "KernelDeadlock", Status: corev1.ConditionTrue})
 		now := old.DeepCopy()
 		test.change(now)
 		if got := nodeChanged(old, now); got != test.want {
