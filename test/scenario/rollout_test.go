@@ -51,24 +51,24 @@ func TestRolloutUpgradesOneNodeAtATime(t *testing.T) {
 func TestRolloutLeavesNodesDrained(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	nodes := w.nodes("one", "two", "three", "four")
+	nodes := w.nodes("a", "b", "c", "late")
 	for _, node := range nodes[:3] {
-		w.label(node, "rollout", w.prefix)
+		w.label(node, "rollout", w.ns)
 	}
 	spec := draining(nil, 2)
 	spec.NodeSelector.NodeSelectorTerms[0].MatchExpressions = []corev1.NodeSelectorRequirement{
-		{Key: "rollout", Operator: corev1.NodeSelectorOpIn, Values: []string{w.prefix}},
+		{Key: "rollout", Operator: corev1.NodeSelectorOpIn, Values: []string{w.ns}},
 	}
 	w.pods(nodes[0], pod{name: "held", held: true})
 	w.pods(nodes[1], pod{name: "held-too", held: true})
 	w.rollOut("empty", spec)
 
-	w.awaitWorking("empty", map[string]string{nodes[0]: v1alpha1.RolloutNodeDraining, nodes[2]: v1alpha1.RolloutNodeDraining})
+	w.awaitWorking("empty", map[string]string{nodes[0]: v1alpha1.RolloutNodeDraining, nodes[1]: v1alpha1.RolloutNodeDraining})
 	w.release("held")
 	w.awaitWorking("empty", map[string]string{nodes[1]: v1alpha1.RolloutNodeDraining})
 	w.release("held-too")
 	w.awaitRolloutComplete("empty", v1alpha1.ReasonRolloutComplete)
-	w.label(nodes[3], "rollout", w.prefix)
+	w.label(nodes[3], "rollout", w.ns)
 	for _, node := range nodes[:3] {
 		w.assertStaysCordoned(node)
 	}

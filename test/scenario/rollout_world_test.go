@@ -25,7 +25,7 @@ const oldKubelet, newKubelet = "v1.36.4", "v1.37.1"
 func upgrading(nodes []string, most int) v1alpha1.NodeRolloutSpec {
 	return v1alpha1.NodeRolloutSpec{
 		NodeSelector:   &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{named(nodes)}}}},
-		Target:         &v1alpha1.CompleteWhen{KubeletVersion: ">=" + newKubelet},
+		Target:         &v1alpha1.CompleteWhen{KubeletVersion: ">=1.37.0", ReadySeconds: new(int32(0))},
 		MaxUnavailable: new(intstr.FromInt(most)),
 	}
 }
