@@ -43,6 +43,8 @@ type rollout struct {
 	starts  []*v1alpha1.NodeMaintenance
 	// wakeTime is the time when time alone changes the decision; zero is never.
 	wakeTime time.Time
+	// needsLive is true if the rollout seems to be complete, by nodes of a cache.
+	needsLive bool
 }
 
 // unit is a node in a rollout.

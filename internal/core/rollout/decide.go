@@ -29,6 +29,7 @@ func Decide(s *Snapshot) *Decision {
 		r.start()
 		d.Rollouts = append(d.Rollouts, r.conclude())
 		d.WakeTime = earlier(d.WakeTime, r.wakeTime)
+		d.NeedsLive = d.NeedsLive || r.needsLive
 	}
 	return d
 }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/rollout"
 )
 
 // rebooting is a rollout that reboots nodes that require it.
@@ -144,6 +145,31 @@ func TestContinuousRolloutMaintainsNodesAgain(t *testing.T) {
 			}
 		}, []string{"a: Draining", "b c wait: MaxUnavailable"}},
 	})
+}
+
+// A cache that is behind may not show yet that a node needs maintenance: only the API server says
+// that a rollout is complete, as that is final.
+func TestCompletionIsConfirmedByTheAPIServer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "a")
+	w.start("patch", rebooting(v1alpha1.RolloutOnce))
+	s := w.snapshot()
+	s.Live = false
+	d := rollout.Decide(s)
+	if status := d.Rollouts[0].Status; !d.NeedsLive || status.CompletedGeneration != 0 {
+		t.Errorf("by its cache: needs live %t, complete %d", d.NeedsLive, status.CompletedGeneration)
+	}
+	s.Live = true
+	d = rollout.Decide(s)
+	if status := d.Rollouts[0].Status; d.NeedsLive || status.CompletedGeneration != 1 {
+		t.Errorf("by the API server: needs live %t, complete %d", d.NeedsLive, status.CompletedGeneration)
+	}
+	w.apply(d, never)
+	s = w.snapshot()
+	s.Live = false
+	if rollout.Decide(s).NeedsLive {
+		t.Error("a rollout that is complete is confirmed again")
+	}
 }
 
 // A compromised kubelet that requires a reboot every minute costs itself, and no budget of others.

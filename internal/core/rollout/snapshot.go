@@ -18,6 +18,8 @@ type Snapshot struct {
 	ClockSkewed bool
 	Rollouts    []*v1alpha1.NodeRollout
 	Nodes       []*corev1.Node
+	// Live is true if the nodes were read from the API server for this decision.
+	Live bool
 	// Maintenances are all NodeMaintenances. They include those that status.working of a rollout
 	// names, as far as the API server has them.
 	Maintenances []*v1alpha1.NodeMaintenance
@@ -34,6 +36,8 @@ type Decision struct {
 	// Orphans release the NodeMaintenances of rollouts that do not exist in the snapshot. They are
 	// made only if the API server does not have the rollout either.
 	Orphans []Change
+	// NeedsLive is true if a live snapshot has to confirm that a rollout is complete.
+	NeedsLive bool
 	// WakeTime is the next time at which the decision can change without another change; zero is never.
 	WakeTime time.Time
 }

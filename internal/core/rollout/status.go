@@ -126,6 +126,8 @@ func (r *rollout) setConditions(status *v1alpha1.NodeRolloutStatus) {
 		complete.Reason, complete.Message = v1alpha1.ReasonRolloutNodesFailed, phrase.Count(status.FailedCount, "node")+" failed."
 	case left == 0 && r.spec.continuous:
 		complete.Reason, complete.Message = v1alpha1.ReasonRolloutIdle, "No node needs maintenance now."
+	case left == 0 && !r.Live && !r.complete():
+		r.needsLive = true
 	case left == 0:
 		complete.Status, complete.Reason, complete.Message = metav1.ConditionTrue, v1alpha1.ReasonRolloutComplete, "Every node is done or skipped."
 		if status.FailedCount > 0 {

@@ -197,7 +197,7 @@ func (w *world) collect() {
 
 func (w *world) snapshot() *rollout.Snapshot {
 	return &rollout.Snapshot{
-		Now: w.now, ClockSkewed: w.skewed, Rollouts: slices.Clone(w.rollouts), Nodes: slices.Clone(w.nodes), Maintenances: slices.Clone(w.maintenances),
+		Now: w.now, ClockSkewed: w.skewed, Live: true, Rollouts: slices.Clone(w.rollouts), Nodes: slices.Clone(w.nodes), Maintenances: slices.Clone(w.maintenances),
 		Unknown: w.unknown, Refused: w.refused,
 	}
 }
