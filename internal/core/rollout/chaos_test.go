@@ -176,18 +176,15 @@ func (s *simulation) happenToRollouts() {
 		s.deleteRollout(r.Name)
 		return
 	}
-	if r.Spec.Canary != nil && r.Spec.Canary.Approved != nil && s.chance(10) {
-		s.editSpec(r.Name, func(spec *v1alpha1.NodeRolloutSpec) { spec.Canary.Approved = new(true) })
-	}
-	if r.Spec.State == v1alpha1.RolloutPaused && s.chance(30) {
-		s.editSpec(r.Name, func(spec *v1alpha1.NodeRolloutSpec) { spec.State = v1alpha1.RolloutRunning })
-	}
+	s.unblock(r)
 	s.repair(r, 10)
 	if !s.chance(12) {
 		return
 	}
 	s.editSpec(r.Name, func(spec *v1alpha1.NodeRolloutSpec) {
-		switch s.random.IntN(7) {
+		switch s.random.IntN(8) {
+		case 7:
+			spec.Windows = append(slices.Clone(spec.Windows), v1alpha1.MaintenanceWindow{From: "10:00", To: "12:00", TimeZone: "Mars"})
 		case 0:
 			spec.Target = s.someTarget()
 		case 1:
@@ -206,6 +203,29 @@ func (s *simulation) happenToRollouts() {
 			}
 		}
 	})
+}
+
+// unblock approves, continues or mends a rollout.
+func (s *simulation) unblock(r *v1alpha1.NodeRollout) {
+	if r.Spec.Canary != nil && r.Spec.Canary.Approved != nil && s.chance(10) {
+		s.editSpec(r.Name, func(spec *v1alpha1.NodeRolloutSpec) { spec.Canary.Approved = new(true) })
+	}
+	if r.Spec.State == v1alpha1.RolloutPaused && s.chance(30) {
+		s.editSpec(r.Name, func(spec *v1alpha1.NodeRolloutSpec) { spec.State = v1alpha1.RolloutRunning })
+	}
+	if s.chance(30) {
+		s.makeValid(r)
+	}
+}
+
+func isInvalid(w v1alpha1.MaintenanceWindow) bool { return w.TimeZone == "Mars" }
+
+// makeValid removes the windows of an invalid time zone.
+func (s *simulation) makeValid(r *v1alpha1.NodeRollout) {
+	if !slices.ContainsFunc(r.Spec.Windows, isInvalid) {
+		return
+	}
+	s.editSpec(r.Name, func(spec *v1alpha1.NodeRolloutSpec) { spec.Windows = slices.DeleteFunc(spec.Windows, isInvalid) })
 }
 
 // repair forgives or skips failed nodes.
@@ -324,6 +344,7 @@ func (s *simulation) heal() {
 		s.editNode(n.Name, func(n *corev1.Node) { setReady(n, true) })
 	}
 	for _, r := range slices.Clone(s.rollouts) {
+		s.makeValid(r)
 		s.editSpec(r.Name, func(spec *v1alpha1.NodeRolloutSpec) {
 			if spec.State == v1alpha1.RolloutPaused {
 				spec.State = v1alpha1.RolloutRunning

@@ -61,6 +61,13 @@ func (s *simulation) check(view *rollout.Snapshot, d *rollout.Decision) {
 
 func (o *oracle) checkRollout(d *rollout.RolloutDecision) {
 	r := d.Rollout
+	if slices.ContainsFunc(r.Spec.Windows, isInvalid) {
+		o.seen.invalid++
+		if reason := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionRolloutComplete).Reason; len(d.Starts) > 0 || reason != v1alpha1.ReasonInvalidSpec {
+			o.t.Errorf("%s is invalid, and starts %d nodes, Complete %s", r.Name, len(d.Starts), reason)
+		}
+		return
+	}
 	fates := o.fates(r)
 	o.checkCounts(d, fates)
 	if len(d.Starts) == 0 {

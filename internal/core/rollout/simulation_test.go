@@ -50,8 +50,8 @@ type simulation struct {
 
 // seen counts what happened in all simulations, so that none of it is left out by accident.
 type seen struct {
-	starts, retries, crashes, stale, complete, stuck int
-	waits, failures                                  map[string]int
+	starts, retries, crashes, stale, complete, stuck, invalid int
+	waits, failures                                           map[string]int
 }
 
 func TestSimulation(t *testing.T) { simulate(t, fewer) }
@@ -87,7 +87,7 @@ func (all *seen) check(t *testing.T) {
 	t.Helper()
 	t.Logf("%+v", *all)
 	for what, count := range map[string]int{
-		"starts": all.starts, "retries": all.retries, "crashes": all.crashes, "stale caches": all.stale, "complete rollouts": all.complete, "stuck rollouts": all.stuck,
+		"starts": all.starts, "retries": all.retries, "crashes": all.crashes, "stale caches": all.stale, "complete rollouts": all.complete, "stuck rollouts": all.stuck, "invalid rollouts": all.invalid,
 	} {
 		if count == 0 {
 			t.Errorf("no %s in all simulations", what)
