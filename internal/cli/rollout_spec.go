@@ -19,6 +19,8 @@ import (
 
 // rolloutSpec are the flags that set fields of a new NodeRollout.
 type rolloutSpec struct {
+	rolloutNeed
+
 	Max, MaxFailures, ControlPlane, ZoneBy, Depth, Reason string
 	Until, Windows                                        []string
 	StayDrained, CanaryApproval                           bool
@@ -33,6 +35,7 @@ var controlPlanes = []string{string(v1alpha1.ControlPlaneExclude), string(v1alph
 func (s *rolloutSpec) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	s.flags = flags
+	s.rolloutNeed.addFlags(cmd)
 	flags.StringVar(&s.Max, "max", "1", "number or percentage of the nodes that may be unavailable")
 	flags.StringArrayVar(&s.Until, "until", nil, "what a node must report to be done: kubelet, kernel, os or runtime=VERSION, or reboot; can be repeated")
 	flags.BoolVar(&s.StayDrained, "stay-drained", false, "leave the nodes drained")
@@ -67,7 +70,7 @@ func (s *rolloutSpec) spec() (spec v1alpha1.NodeRolloutSpec, err error) {
 		return spec, err
 	}
 	spec.Target = target
-	return spec, errors.Join(s.limits(&spec), s.order(&spec), s.failure(&spec.Failure), s.maintenance(&spec.Maintenance))
+	return spec, errors.Join(s.set(&spec), s.limits(&spec), s.order(&spec), s.failure(&spec.Failure), s.maintenance(&spec.Maintenance))
 }
 
 // limits sets how many nodes may be unavailable, and when.

@@ -41,7 +41,8 @@ same rollout.
 --until says what a node must report to be done; nodes that report the versions
 already are left alone. Without it, you complete the maintenance of each node.
 Ebbtide drains the nodes and returns them to service; your tools patch or reboot
-them when they have the label ` + v1alpha1.HandedOverLabel + `.
+them when they have the label ` + v1alpha1.HandedOverLabel + `. With --reboot, the
+agents of the nodes reboot them.
 
 The exit code is 0 when all nodes are done, and 2 if nodes have failed or are
 not done within --timeout. Requires the verbs list on nodes, create, get, list
@@ -53,6 +54,9 @@ and watch on noderollouts, and delete on the nodes.`,
   # Upgrade kubelets, two canary nodes first, then one zone at a time
   kubectl ebbtide rollout start -l pool=a --until kubelet=1.37.1 --max 3 \
     --canary 2 --canary-soak 1h --zone-by topology.kubernetes.io/zone
+
+  # Reboot nodes whenever they require it, one at a time
+  kubectl ebbtide rollout start -l pool=a --when reboot-required --reboot --continuous
 
   # Show what would be created
   kubectl ebbtide rollout start -l pool=a --until reboot --dry-run=server -o yaml`,
@@ -87,6 +91,7 @@ func (o *rolloutStart) Validate() error {
 	if len(o.Names) > maxTerms {
 		return fmt.Errorf("a NodeRollout can name at most %d nodes, not %d; use -l instead", maxTerms, len(o.Names))
 	}
+	o.Wait = o.Wait && !o.Continuous
 	_, err := o.spec()
 	return err
 }
