@@ -18,6 +18,7 @@ type drainOptions struct {
 	maintainOptions
 	drainSpec
 	AllAtOnce, RefuseLoss bool
+	Max                   string
 
 	flags *pflag.FlagSet
 }
@@ -31,13 +32,13 @@ func newDrain(streams genericiooptions.IOStreams) *cobra.Command {
 		Long: `Drain nodes within the PodDisruptionBudgets of their pods, and show what blocks.
 
 The command creates one NodeMaintenance in stage Drain and follows it until the
-nodes are drained. Ctrl-C leaves the drain running in the cluster. Afterwards,
-"complete" returns the nodes to service. Without --name, the same command
+node is drained. Ctrl-C leaves the drain running in the cluster. Afterwards,
+"complete" returns the node to service. Without --name, the same command
 continues the same NodeMaintenance until that is complete.
 
-Several nodes are drained at the same time, which requires --all-at-once.
-Without it, the command shows which applications would be down, and a loop that
-drains one node after the other.
+Several nodes are drained one after the other, or --max at a time, by a
+NodeRollout, and stay drained. "complete noderollout/NAME" returns them all to
+service. With --all-at-once, one NodeMaintenance drains all at the same time.
 
 nodemaintenance/NAME starts a planned maintenance (stage Idle or Cordon), or
 follows a running one. Flags of kubectl drain are accepted; those that would
@@ -45,9 +46,12 @@ break a promise are rejected.
 
 The exit code is 0 once the nodes are drained, and 2 if they are not within
 --timeout. Requires the verbs list on nodes, create, get, list and watch on
-nodemaintenances, and delete on the nodes.`,
+nodemaintenances (for several nodes: on noderollouts), and delete on the nodes.`,
 		Example: `  # Drain a node and wait
   kubectl ebbtide drain node-7 --reason "new kernel"
+
+  # Drain the nodes of a pool, two at a time
+  kubectl ebbtide drain -l pool=a --max 2
 
   # Drain all nodes of a pool at the same time, without waiting
   kubectl ebbtide drain -l pool=a --all-at-once --wait=false
@@ -61,7 +65,8 @@ nodemaintenances, and delete on the nodes.`,
 	}
 	flags := cmd.Flags()
 	o.drainSpec.addFlags(cmd)
-	flags.BoolVar(&o.AllAtOnce, "all-at-once", false, "drain several nodes at the same time")
+	flags.StringVar(&o.Max, "max", "1", "number or percentage of several nodes that are drained at the same time")
+	flags.BoolVar(&o.AllAtOnce, "all-at-once", false, "drain all nodes at the same time, with one NodeMaintenance")
 	flags.BoolVar(&o.RefuseLoss, "refuse-loss", false, "refuse to drain if pods would lose data or not be recreated, or if their Jobs would fail")
 	flags.BoolVar(&o.Wait, "wait", true, "wait until the nodes are drained")
 	flags.DurationVar(&o.Timeout, "timeout", 0, "time to wait, after which the drain continues in the background; 0 waits forever")
@@ -99,7 +104,7 @@ func (o *drainOptions) Validate() error {
 	if o.Timeout > 0 && !o.Wait {
 		return errors.New("--timeout and --wait=false contradict each other")
 	}
-	return nil
+	return o.checkRollout()
 }
 
 // Run creates the maintenance, or starts a planned one, and follows it.
@@ -112,6 +117,9 @@ func (o *drainOptions) Run(ctx context.Context) error {
 		return err
 	}
 	o.warn(lines...)
+	if o.isRollout() {
+		return o.drainRollout(ctx)
+	}
 	m, err := o.begin(ctx)
 	if err != nil {
 		return err
@@ -141,9 +149,6 @@ func (o *drainOptions) begin(ctx context.Context) (*v1alpha1.NodeMaintenance, er
 		return nil, err
 	}
 	o.relative = o.ahead()
-	if err := o.refuseSeveral(ctx, m, namesOf(picked)); err != nil {
-		return nil, err
-	}
 	if err := o.warnLoss(ctx, picked); err != nil {
 		return nil, err
 	}

@@ -102,8 +102,8 @@ func (o *drainOptions) podsOn(ctx context.Context, nodes []*metav1.PartialObject
 	return pods, nil
 }
 
-// refuseSeveral rejects the drain of several nodes without --all-at-once. The error names what would
-// be down, and a loop.
+// refuseSeveral rejects the drain of an existing maintenance of several nodes without --all-at-once. The
+// error names what would be down.
 func (o *drainOptions) refuseSeveral(ctx context.Context, m *v1alpha1.NodeMaintenance, names []string) error {
 	if o.AllAtOnce || len(names) < 2 {
 		return nil
@@ -120,8 +120,12 @@ func (o *drainOptions) refuseSeveral(ctx context.Context, m *v1alpha1.NodeMainte
 	snapshot.Maintenance, snapshot.Place = m.DeepCopy(), nil
 	snapshot.Maintenance.Spec.Stage = v1alpha1.StageDrain
 	slices.Sort(names)
-	return final(fmt.Errorf("%d nodes would be drained at the same time: %s. %s\nDrain one node after the other with this loop, where WORK is your command:\n  %s\nTo drain all at the same time, add --all-at-once",
-		len(names), someOf(names), downWords(preflight.Of(snapshot)), o.loop(names)))
+	instead := command.Join("NODE...")
+	if len(names) <= maxNamed {
+		instead = command.Names(names...)
+	}
+	return final(fmt.Errorf("NodeMaintenance %s would drain %d nodes at the same time: %s. %s\nTo drain them so, add --all-at-once. To drain one node after the other:\n  %s",
+		m.Name, len(names), someOf(names), downWords(preflight.Of(snapshot)), o.command("drain %s", instead)))
 }
 
 // downWords describes which applications would be down.
@@ -135,23 +139,4 @@ func downWords(f preflight.Forecast) string {
 		return "Applications with several pods stay up by ready replicas elsewhere or PodDisruptionBudgets."
 	}
 	return "These applications would be down, because all of their pods leave without a PodDisruptionBudget: " + phrase.Some(outages(f.Outages), maxLost) + "."
-}
-
-// loop returns the command that drains the nodes one after the other with the given flags.
-func (o *drainOptions) loop(names []string) string {
-	nodes := command.Names(names...)
-	switch {
-	case o.Selector != "":
-		nodes = command.Join("$(kubectl get nodes -l %s -o name%s)", command.Quote(o.Selector), o.again(""))
-	case len(names) > maxNamed:
-		nodes = command.Join("NODE...")
-	}
-	flags := command.Quoted{}
-	for _, name := range specFlags {
-		if flag := o.flags.Lookup(name); flag.Changed && name != "selector" {
-			flags = command.Join("%s --%s=%s", flags, command.Quote(name), command.Quote(flag.Value.String()))
-		}
-	}
-	return command.Of("for node in %s; do %s%s && WORK && %s || break; done", nodes,
-		command.Join("%s drain $node%s", commandName(), o.again("")), flags, command.Join("%s complete $node%s", commandName(), o.again("")))
 }

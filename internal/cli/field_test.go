@@ -17,7 +17,7 @@ import (
 func TestFieldsForScripts(t *testing.T) {
 	t.Parallel()
 	var fields []string
-	for verb, model := range map[string]any{"lint": lint.Report{}, "plan": preflight.Forecast{}, "status": view.StatusList{}, "status NAME": view.Status{}, "rollout list": rolloutList{}, "rollout status": view.RolloutStatus{}} {
+	for verb, model := range map[string]any{"lint": lint.Report{}, "plan": preflight.Forecast{}, "status": view.StatusList{}, "status NAME": view.Status{}, "rollout list": rolloutList{}, "rollout plan": view.RolloutPlan{}, "rollout status": view.RolloutStatus{}} {
 		fields = append(fields, fieldsOf(verb+": ", reflect.TypeOf(model))...)
 	}
 	slices.Sort(fields)

@@ -27,7 +27,7 @@ A NodeRollout creates one NodeMaintenance for each node, follows it until the
 node is back, and stops when too many nodes fail. It continues without this
 command.`,
 	}
-	cmd.AddCommand(newRolloutStart(streams), newRolloutStatus(streams), newRolloutList(streams), newRolloutWatch(streams))
+	cmd.AddCommand(newRolloutStart(streams), newRolloutPlan(streams), newRolloutStatus(streams), newRolloutList(streams), newRolloutWatch(streams))
 	cmd.AddCommand(newRolloutStates(streams)...)
 	cmd.AddCommand(newRolloutRetry(streams), newRolloutSkip(streams))
 	return cmd

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -136,6 +137,8 @@ func (o *rolloutStart) planned(ctx context.Context) (*v1alpha1.NodeRollout, []*m
 	if err != nil {
 		return nil, nil, err
 	}
+	// The order of the arguments does not matter: the rollout has one of its own.
+	slices.Sort(o.Names)
 	// One node after the other can be any node, unless they stay drained.
 	o.writes = o.StayDrained
 	picked, err := pick(&o.choice, cluster)

@@ -6,8 +6,11 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/test/golden"
@@ -241,4 +244,89 @@ func TestRolloutIsShownByOtherVerbs(t *testing.T) {
 		all.add(strings.Fields(line), m.run(strings.Fields(line)...))
 	}
 	golden.Equal(t, "rollout-elsewhere.txt", all.String())
+}
+
+// Several nodes are drained by a rollout, and the same command continues it.
+func TestDrainOfSeveralNodesCreatesARollout(t *testing.T) {
+	t.Parallel()
+	m := poolA(t)
+	held := nodeNamed("a-5", "pool=a")
+	held.Annotations = map[string]string{v1alpha1.CordonAnnotation: `{"wasUnschedulable":false,"holders":["disk"]}`}
+	m.put(held)
+	var all transcript
+	for _, line := range []string{
+		"drain a-2 a-1 --dry-run=client -o yaml --name two", "drain -l pool=a --max=2 --depth=Default --reason=kernel --dry-run=server -o yaml", "drain a-2 a-1 --wait=false", "drain a-1 a-2 --wait=false",
+		"drain a-1 a-2 --wait=false --max=2", "drain a-1 a-2 --deadline=1h", "drain a-1 a-2 --max=2 --all-at-once", "drain a-1 a-2 --max=0", "drain -l pool=b --wait=false",
+		"drain a-1 a-2 --all-at-once --wait=false --dry-run=client", "drain a-1 --max=2 --dry-run=client",
+	} {
+		all.add(strings.Fields(line), m.run(strings.Fields(line)...))
+	}
+	golden.Equal(t, "rollout-drain.txt", all.String())
+}
+
+// A drain that is complete is continued while its nodes are drained, and begins again when all were
+// given back.
+func TestDrainOfSeveralNodesAgainAfterItsEnd(t *testing.T) {
+	t.Parallel()
+	m := poolA(t)
+	drain := []string{"drain", "a-1", "a-2", "--wait=false", "-o", "name"}
+	name := strings.TrimSpace(strings.TrimPrefix(m.run(drain...).Out, "noderollout.ebbtide.dev/"))
+	r := &v1alpha1.NodeRollout{}
+	m.get(name, r)
+	completed(r)
+	m.put(r)
+	holdBy := func(node string, holders ...string) {
+		object := nodeNamed(node, "pool=a")
+		if len(holders) > 0 {
+			object.Annotations = map[string]string{v1alpha1.CordonAnnotation: `{"wasUnschedulable":false,"holders":["` + strings.Join(holders, `","`) + `"]}`}
+		}
+		m.put(object)
+	}
+	m.put(ofRollout(name, "a-1", v1alpha1.StageDrain))
+	m.put(ofRollout(name, "a-2", v1alpha1.StageDrain))
+	holdBy("a-1", name+"-a-1")
+	holdBy("a-2", name+"-a-2")
+	if got := m.run(drain...); got.Out != "noderollout.ebbtide.dev/"+name+"\n" {
+		t.Errorf("while both are drained: %+v", got)
+	}
+	holdBy("a-2")
+	m.put(ofRollout(name, "a-2", v1alpha1.StageComplete))
+	if got := m.run(drain...); got.Code != codeError || !strings.Contains(got.ErrOut, "a-2 were given back since") {
+		t.Errorf("with one given back: %+v", got)
+	}
+	holdBy("a-1")
+	m.put(ofRollout(name, "a-1", v1alpha1.StageComplete))
+	if got := m.run(drain...); got.Out != "noderollout.ebbtide.dev/"+name+"-2\n" {
+		t.Errorf("with both given back: %+v", got)
+	}
+}
+
+// A plan is made by the decision of the manager, and writes nothing.
+func TestRolloutPlanListsNodesInTheirOrder(t *testing.T) {
+	t.Parallel()
+	ready := func(name string, having ...string) client.Object {
+		node := nodeNamed(name, having...)
+		node.UID, node.Status.Conditions = types.UID(name), []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		node.Status.NodeInfo = corev1.NodeSystemInfo{KernelVersion: "6.1.0", KubeletVersion: "v1.36.0"}
+		return node
+	}
+	silent := nodeNamed("b-3", "pool=b")
+	patched := nodeNamed("b-4", "pool=b")
+	patched.UID, patched.Status.NodeInfo.KernelVersion = "b-4", "6.12.9"
+	patched.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	m := newMemory(t, ready("b-1", "pool=b", "zone=x"), ready("b-2", "pool=b", "zone=y"), ready("b-5", "pool=b", "zone=x"), silent, patched, ready("cp-1", "pool=b", controlPlaneLabel+"="))
+	m.put(&v1alpha1.NodeRollout{ObjectMeta: metav1.ObjectMeta{Name: "paused", UID: "paused", Generation: 1}, Spec: v1alpha1.NodeRolloutSpec{
+		NodeSelector: nodesNamed([]string{"b-1"}), State: v1alpha1.RolloutPaused,
+	}})
+	var all transcript
+	for _, line := range []string{
+		"rollout plan -l pool=b --until kernel=6.12.9", "rollout plan -l pool=b --until kernel=6.12.9 --max=2", "rollout plan -l pool=b --until kernel=6.12.9 --max=2 --zone-by zone --each 10m --control-plane=first", "rollout plan b-1 b-2 b-5 --stay-drained --max 2",
+		"rollout plan b-1 b-2 --window=22:00-04:00 -o yaml", "rollout plan paused", "rollout plan noderollout/pausd", "rollout plan nro/paused b-1", "rollout plan b-1 --each=0", "rollout plan",
+	} {
+		all.add(strings.Fields(line), m.run(strings.Fields(line)...))
+	}
+	golden.Equal(t, "rollout-plan.txt", all.String())
+	if len(m.objects) != 7 {
+		t.Errorf("it has written: %v", m.objects)
+	}
 }

@@ -18,15 +18,16 @@ func (d *desk) runs(namespace, name, node string) {
 	d.create(p)
 }
 
-// The obvious command is the safe one: several nodes are not emptied at the same time by
-// mistake. The refusal says what would be down, and how to do it one after the other.
+// The obvious command is the safe one: several nodes are drained one after the other. A planned
+// NodeMaintenance of several is refused, with what would be down.
 func TestDrainEmptiesOneNodeAfterTheOther(t *testing.T) {
 	d := newDesk(t)
 	namespace := d.space()
 	d.runs(namespace, "web-a", "a")
 	d.runs(namespace, "web-b", "b")
 	d.maintain("plan", "stage: Idle", "a", "b", "c")
-	d.transcript("drain-several.txt", "drain POOL-b POOL-a --reason kernel", "drain POOL-c POOL-a", "drain -l pool=POOL,node!=c --in-place 5m", "drain nm/POOL-plan")
+	const dry = " --name POOL-x --dry-run=server"
+	d.transcript("drain-several.txt", "drain POOL-b POOL-a --reason kernel"+dry, "drain POOL-c POOL-a --refuse-loss"+dry, "drain -l pool=POOL,node!=c --in-place 5m --max 2 -o yaml"+dry, "drain nm/POOL-plan")
 	d.wantPlanned(1)
 	if got := d.run("drain", "nm/POOL-plan", "--all-at-once", "--wait=false"); got.Code != 0 || d.maintenances()[0].Spec.Stage != v1alpha1.StageDrain {
 		t.Errorf("with the flag: %+v", got)
