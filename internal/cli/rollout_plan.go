@@ -39,8 +39,8 @@ func newRolloutPlan(streams genericiooptions.IOStreams) *cobra.Command {
 
 Given the name of a rollout, the command plans its remaining nodes; otherwise
 the rollout that "start" with the same flags would create. The decision is that
-of the manager. Later starts are an estimate: each node is assumed to take --each,
-and none to fail.
+of the manager. Later starts are an estimate: each node is assumed to take
+--each, and none to fail.
 
 The exit code is 2 if nodes would never start by themselves. Requires the verb
 list on nodes, nodemaintenances and noderollouts.`,
