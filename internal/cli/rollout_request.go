@@ -65,7 +65,7 @@ func rolloutNameOf(prefix, selector string, spec *v1alpha1.NodeRolloutSpec) stri
 	}
 	sum := fnv.New32a()
 	// Such values can always be encoded.
-	work, _ := json.Marshal([]any{spec.NodeSelector, spec.Target, spec.After})
+	work, _ := json.Marshal([]any{spec.NodeSelector, spec.Mode, spec.Target, spec.When, spec.Reboot, spec.After})
 	_, _ = sum.Write(work)
 	return fmt.Sprintf("%s-%s-%s", prefix, of, rand.SafeEncodeString(fmt.Sprint(sum.Sum32())))
 }

@@ -174,18 +174,24 @@ func (s *simulation) done(m *v1alpha1.NodeMaintenance) *v1alpha1.NodeMaintenance
 	return m
 }
 
-// release makes nodes schedulable.
+// release returns nodes to service.
 func (s *simulation) release(names []string) {
 	for i, node := range s.Nodes {
-		if slices.Contains(names, node.Name) && (node.Spec.Unschedulable || node.Annotations[v1alpha1.CordonAnnotation] != "") {
+		if slices.Contains(names, node.Name) {
 			s.Nodes[i] = released(node)
 		}
 	}
 }
 
+// released returns a node after its maintenance: it is schedulable, and no condition asks for more.
 func released(node *corev1.Node) *corev1.Node {
 	node = node.DeepCopy()
 	node.Spec.Unschedulable = false
 	delete(node.Annotations, v1alpha1.CordonAnnotation)
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; c.Type != corev1.NodeReady {
+			c.Status = corev1.ConditionFalse
+		}
+	}
 	return node
 }
