@@ -163,7 +163,7 @@ func (o *rolloutPlan) only() string {
 	return o.existing
 }
 
-// shownStarts is how many starts a plan shows, and with -o wide.
+// Bounds of the starts that a plan shows, and with -o wide.
 const shownStarts, wideStarts = 25, 1000
 
 // printPlan prints the nodes in the order of their starts, and why others wait.

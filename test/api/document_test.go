@@ -27,7 +27,7 @@ func TestExamplesOfDocumentsAreAccepted(t *testing.T) {
 		for _, block := range blocks.FindAllSubmatch(text, -1) {
 			example := object(t, string(block[1]))
 			accepted[example.GetKind()]++
-			if example.GetKind() != "NodeMaintenance" {
+			if example.GetKind() != "NodeMaintenance" && example.GetKind() != "NodeRollout" {
 				example.SetNamespace(metav1.NamespaceDefault)
 			}
 			if err := c.Create(t.Context(), example, client.DryRunAll); err != nil {
@@ -35,7 +35,7 @@ func TestExamplesOfDocumentsAreAccepted(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range []string{"NodeMaintenance", "Machine", "MachineDrainRule"} {
+	for _, kind := range []string{"NodeMaintenance", "NodeRollout", "Machine", "MachineDrainRule"} {
 		if accepted[kind] == 0 {
 			t.Errorf("no document shows a %s", kind)
 		}
