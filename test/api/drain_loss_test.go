@@ -27,7 +27,7 @@ func TestDrainEmptiesOneNodeAfterTheOther(t *testing.T) {
 	d.runs(namespace, "web-b", "b")
 	d.maintain("plan", "stage: Idle", "a", "b", "c")
 	const dry = " --name POOL-x --dry-run=server"
-	d.transcript("drain-several.txt", "drain POOL-b POOL-a --reason kernel"+dry, "drain POOL-c POOL-a --refuse-loss"+dry, "drain -l pool=POOL,node!=c --in-place 5m --max 2 -o yaml"+dry, "drain nm/POOL-plan")
+	d.transcript("drain-several.txt", "drain POOL-b POOL-a --reason kernel"+dry, "drain POOL-c POOL-a --refuse-loss"+dry, "drain -l pool=POOL,node!=c --in-place 5m --max 2 -o yaml --name POOL-x --dry-run=client", "drain nm/POOL-plan")
 	d.wantPlanned(1)
 	if got := d.run("drain", "nm/POOL-plan", "--all-at-once", "--wait=false"); got.Code != 0 || d.maintenances()[0].Spec.Stage != v1alpha1.StageDrain {
 		t.Errorf("with the flag: %+v", got)
