@@ -109,6 +109,19 @@ func (o *completeOptions) Run(ctx context.Context) (err error) {
 		endings = append(endings, one)
 	}
 	// All errors are found before the first write.
+	if err := o.endAll(ctx, endings); err != nil {
+		return err
+	}
+	for _, one := range endings {
+		if err := o.show(one.NodeMaintenance, func(to io.Writer) error { return o.printResult(ctx, to, one) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endAll completes all, and then waits for the nodes.
+func (o *completeOptions) endAll(ctx context.Context, endings []ending) error {
 	if err := o.abort(ctx); err != nil {
 		return err
 	}
@@ -121,11 +134,6 @@ func (o *completeOptions) Run(ctx context.Context) (err error) {
 	defer stop()
 	for _, one := range endings {
 		if err := o.awaitEnding(limited, one); err != nil {
-			return err
-		}
-	}
-	for _, one := range endings {
-		if err := o.show(one.NodeMaintenance, func(to io.Writer) error { return o.printResult(ctx, to, one) }); err != nil {
 			return err
 		}
 	}
