@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -71,6 +70,8 @@ type reconciler struct {
 
 	// rested is the time before which no decision is due.
 	rested time.Time
+	// confirmed is the time of the last decision by the nodes of the API server.
+	confirmed time.Time
 	// caughtUp is true after the first read of the API server, and unread holds when NodeMaintenances
 	// are read again.
 	caughtUp bool
@@ -144,10 +145,8 @@ func (r *reconciler) Reconcile(ctx context.Context, _ pass) (reconcile.Result, e
 		r.metrics.show(nil, began)
 		return reconcile.Result{}, nil
 	}
-	decision, err := r.confirm(ctx, snapshot)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
+	decision, again := r.confirm(ctx, snapshot)
+	due = kube.Soonest(due, again)
 	// One that takes long must not take more than half of a core.
 	r.rested = r.clock.Now().Add(max(decisionInterval, r.clock.Since(began)))
 	r.metrics.show(decision.Rollouts, r.clock.Now())
@@ -155,23 +154,6 @@ func (r *reconciler) Reconcile(ctx context.Context, _ pass) (reconcile.Result, e
 		due = kube.Soonest(due, max(decision.WakeTime.Sub(snapshot.Now), time.Millisecond))
 	}
 	return reconcile.Result{RequeueAfter: kube.Soonest(due, r.launch(ctx, snapshot, decision, flying))}, nil
-}
-
-// confirm decides, and decides again by the nodes of the API server if a rollout seems to be
-// complete.
-func (r *reconciler) confirm(ctx context.Context, snapshot *core.Snapshot) (*core.Decision, error) {
-	decision := r.decide(snapshot)
-	if !decision.NeedsLive {
-		return decision, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	var nodes corev1.NodeList
-	if err := r.live.List(ctx, &nodes); err != nil {
-		return nil, fmt.Errorf("read the nodes: %w", err)
-	}
-	snapshot.Nodes, snapshot.Live = kube.Pointers(nodes.Items), true
-	return r.decide(snapshot), nil
 }
 
 // launch starts the writes of each rollout that was not being written when it was observed. It

@@ -131,3 +131,28 @@ func TestDecisionsAreSpaced(t *testing.T) {
 		w.clock.Step(want.step)
 	}
 }
+
+// That a rollout is complete is final, so that it is confirmed by the nodes of the API server. These are
+// not read again and again while that cannot be recorded, and if they cannot be read other decisions go
+// on.
+func TestCompleteRolloutIsConfirmed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, aRollout("kernel"), aNode("old"))
+	m := w.manager(func(s *core.Snapshot) *core.Decision { return &core.Decision{NeedsLive: !s.Live} })
+	w.must(w.api.Create(t.Context(), aNode("new")))
+	step := func(live bool, nodes int) {
+		t.Helper()
+		m.pass()
+		if got := m.last(); got.Live != live || len(got.Nodes) != nodes {
+			t.Errorf("it decides on %d nodes, live: %t, want %d and %t", len(got.Nodes), got.Live, nodes, live)
+		}
+	}
+	step(true, 2)
+	step(false, 1)
+	w.clock.Step(confirmInterval)
+	w.refuse("list Node", errCut)
+	step(false, 1)
+	w.api.Refuse = nil
+	w.clock.Step(confirmInterval)
+	step(true, 2)
+}
