@@ -38,6 +38,8 @@ type rollout struct {
 	// invalid is why spec is nil.
 	invalid error
 	target  string // a hash
+	// final is true if its status stays as it is.
+	final   bool
 	units   []*unit
 	changes []Change
 	starts  []*v1alpha1.NodeMaintenance
@@ -83,6 +85,10 @@ func (f *fleet) classify(object *v1alpha1.NodeRollout) *rollout {
 	r := &rollout{fleet: f, object: object, target: hashOf(object.Spec.Target, object.Spec.When, object.Spec.Reboot)}
 	r.spec, r.invalid = Read(&object.Spec)
 	records := f.records[string(object.UID)]
+	if r.final = r.isFinal(records); r.final {
+		r.forgetOthers(records)
+		return r
+	}
 	unread := f.unread(object)
 	for _, n := range f.nodes {
 		u := &unit{node: n, rollout: r, record: r.latest(n, records[n.Name])}
@@ -108,6 +114,32 @@ func (f *fleet) classify(object *v1alpha1.NodeRollout) *rollout {
 		}
 	}
 	return r
+}
+
+// isFinal returns true if nothing that nodes report changes the status of a complete rollout: it has
+// become history, and costs no look at each node.
+func (r *rollout) isFinal(records map[string][]*record) bool {
+	status := &r.object.Status
+	if !r.complete() || status.ObservedGeneration != r.object.Generation || r.object.DeletionTimestamp != nil || status.FailedCount+status.WorkingCount > 0 {
+		return false
+	}
+	for _, of := range records {
+		if slices.ContainsFunc(of, (*record).live) {
+			return false
+		}
+	}
+	return true
+}
+
+// forgetOthers ends the records of nodes that are gone, and those that are replaced.
+func (r *rollout) forgetOthers(records map[string][]*record) {
+	for _, name := range slices.Sorted(maps.Keys(records)) {
+		if n := r.byName[name]; n != nil {
+			r.latest(n, records[name])
+		} else {
+			r.forget(records[name])
+		}
+	}
 }
 
 // unread returns the nodes whose NodeMaintenance could not be read.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
@@ -67,6 +68,9 @@ func (o *oracle) checkRollout(d *rollout.RolloutDecision) {
 			o.t.Errorf("%s is invalid, and starts %d nodes, Complete %s", r.Name, len(d.Starts), reason)
 		}
 		return
+	}
+	if r.Status.CompletedGeneration == r.Generation && len(d.Starts) == 0 && equality.Semantic.DeepEqual(d.Status, r.Status) {
+		return // It is history.
 	}
 	fates := o.fates(r)
 	o.checkCounts(d, fates)

@@ -36,6 +36,9 @@ func (r *rollout) conclude() RolloutDecision {
 // status returns the new status.
 func (r *rollout) status() v1alpha1.NodeRolloutStatus {
 	before := &r.object.Status
+	if r.final {
+		return *before.DeepCopy()
+	}
 	status := v1alpha1.NodeRolloutStatus{
 		ObservedGeneration: r.object.Generation, CompletedGeneration: before.CompletedGeneration,
 		NodeCount: int32(len(r.units)), Conditions: slices.Clone(before.Conditions),

@@ -305,8 +305,12 @@ func TestRolloutEnds(t *testing.T) {
 		"complete":                  {allDone, []string{"3 done", "Complete=True: AllDone"}},
 		"complete and a node joins": {then(allDone, func(w *world) { w.join("d") }), []string{"3 done", "Complete=True: AllDone"}},
 		"complete, a node joins, the spec changes": {then(allDone, func(w *world) { w.join("d") }, spec(unavailable("2"))), []string{"3 done", "d: Draining"}},
-		"complete and a node loses its target":     {then(allDone, recreated), []string{"2 done", "Complete=True: AllDone"}},
-		"nodes need nothing":                       {then(node("a", hasTarget), node("b", hasTarget), node("c", hasTarget), func(w *world) { w.start("patch") }), []string{"3 done", "Complete=True: AllDone"}},
+		"complete and a node is replaced":          {then(allDone, recreated), []string{"3 done", "Complete=True: AllDone"}},
+		"complete with a failed node that comes back": {
+			then(begun(), onA((*world).drain), passes(2*time.Hour), settled, spec(skipping("b"), skipping("c")), settled, onA((*world).comeBackAndFinish)),
+			[]string{"1 done", "2 skipped", "Complete=True: AllDone"},
+		},
+		"nodes need nothing": {then(node("a", hasTarget), node("b", hasTarget), node("c", hasTarget), func(w *world) { w.start("patch") }), []string{"3 done", "Complete=True: AllDone"}},
 		"nodes report the target and must boot": {then(node("a", hasTarget), func(w *world) {
 			w.start("patch", func(s *v1alpha1.NodeRolloutSpec) { s.Target.NewBoot = true })
 		}), []string{"a: Draining", "b c wait: MaxUnavailable"}},
