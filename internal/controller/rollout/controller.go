@@ -161,7 +161,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ pass) (reconcile.Result, e
 func (r *reconciler) launch(
 	ctx context.Context, snapshot *core.Snapshot, decision *core.Decision, flying map[string]*writing,
 ) (due time.Duration) {
-	var names []string
+	var names, rollouts []string
 	// No rollout has the name of this one.
 	orphans := core.RolloutDecision{Rollout: &v1alpha1.NodeRollout{}, Changes: decision.Orphans}
 	for i := range len(decision.Rollouts) + 1 {
@@ -174,13 +174,14 @@ func (r *reconciler) launch(
 		w.exists = func(name string) bool {
 			return slices.ContainsFunc(snapshot.Maintenances, func(m *v1alpha1.NodeMaintenance) bool { return m.Name == name })
 		}
-		names = append(names, w.names...)
+		names, rollouts = append(names, w.names...), append(rollouts, w.before.Name)
 		due = kube.Soonest(due, w.due)
 		if flying[w.before.Name] == nil && !w.idle() && r.flights.begin(w) {
 			go r.fly(ctx, w)
 		}
 	}
 	r.refusals.keep(names)
+	r.failures.keep(rollouts)
 	return due
 }
 

@@ -142,7 +142,7 @@ func (w *writing) record(ctx context.Context) (stored *v1alpha1.NodeRollout, err
 }
 
 // act creates and changes NodeMaintenances, and returns true if all were written. One that is refused
-// delays no other.
+// delays no other, and no read of other controllers waits for these writes, which may hang.
 func (w *writing) act(ctx context.Context) (complete bool) {
 	var mu sync.Mutex
 	complete = len(w.starts) == len(w.decision.Starts) && len(w.changes) == len(w.decision.Changes)
@@ -182,7 +182,7 @@ func (w *writing) settle(ctx context.Context, name string, err error) bool {
 func (w *writing) create(ctx context.Context, m *v1alpha1.NodeMaintenance) error {
 	created := m.DeepCopy()
 	w.maintenances.forget(m.Name)
-	err := w.client.Create(ctx, created)
+	err := w.client.Create(ctx, created, client.DisableReadYourWritesConsistency)
 	switch {
 	case err == nil:
 		w.maintenances.note(created)
@@ -227,14 +227,15 @@ func (w *writing) change(ctx context.Context, c core.Change) (err error) {
 	logger := log.FromContext(ctx).WithValues("rollout", w.before.Name, "maintenance", c.Before.Name)
 	defer func() { w.outdated.add(c.Before, err) }()
 	if c.Delete {
-		if err := w.client.Delete(ctx, c.Before.DeepCopy(), client.Preconditions{UID: &c.Before.UID, ResourceVersion: &c.Before.ResourceVersion}); err != nil {
+		asDecided := client.Preconditions{UID: &c.Before.UID, ResourceVersion: &c.Before.ResourceVersion}
+		if err := w.client.Delete(ctx, c.Before.DeepCopy(), asDecided, client.DisableReadYourWritesConsistency); err != nil {
 			return fmt.Errorf("delete NodeMaintenance %s: %w", c.Before.Name, err)
 		}
 		logger.Info("Deleted NodeMaintenance")
 		return nil
 	}
 	changed := c.After.DeepCopy()
-	if err := w.client.Patch(ctx, changed, kube.Change(c.Before)); err != nil {
+	if err := w.client.Patch(ctx, changed, kube.Change(c.Before), client.DisableReadYourWritesConsistency); err != nil {
 		return fmt.Errorf("change NodeMaintenance %s: %w", c.Before.Name, err)
 	}
 	w.maintenances.note(changed)
