@@ -23,12 +23,17 @@ func newLates(seed uint64) lates {
 	return lates{random: rand.New(rand.NewPCG(seed, 33)), drained: map[[2]string]bool{}}
 }
 
-// changeDeadlines gives some maintenances a deadline, postpones one, and has a clock skewed.
+// changeDeadlines gives some maintenances a deadline or another one, few that complete themselves,
+// and has the clock skewed.
 func (s *simulation) changeDeadlines() {
 	l := &s.lates
 	s.clockSkewed = l.random.IntN(100) < 10
 	for _, m := range s.maintenances {
-		if l.random.IntN(100) < 3 && m.Spec.Stage != v1alpha1.StageComplete {
+		percent := 3
+		if m.Spec.CompleteWhen != nil {
+			percent = 1
+		}
+		if l.random.IntN(100) < percent && m.Spec.Stage != v1alpha1.StageComplete {
 			at := s.now.Add(time.Duration(l.random.IntN(600)) * time.Second)
 			m.Spec.Deadline = &v1alpha1.Deadline{Time: metav1.NewTime(at), OnDeadline: v1alpha1.DeadlineGiveBack}
 		}

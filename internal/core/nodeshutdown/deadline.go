@@ -101,8 +101,12 @@ func (s Snapshot) deadline(stage v1alpha1.NodeMaintenanceStage) *v1alpha1.Deadli
 		return nil // It would mean nothing.
 	}
 	until, had := s.until(), s.had()
-	if until != nil && (s.kubeletStops() || had != nil && had.OnDeadline == v1alpha1.DeadlineWait) {
+	switch {
+	case until == nil:
+	case s.kubeletStops():
 		until.OnDeadline = v1alpha1.DeadlineWait
+	case had != nil && had.OnDeadline != "":
+		until.OnDeadline = had.OnDeadline // A person may have chosen it.
 	}
 	return until
 }

@@ -133,6 +133,7 @@ var followings = map[string]struct {
 	"our clock is trusted again":    {from(preparing().with(func(s *Snapshot) { s.ClockSkewed = true }), preparing()), "change: Drain until 12:01:00, Delete 18s before" + isShuttingDown},
 	"it is let go":                  {made(says(v1alpha1.ShutdownReleased, v1alpha1.ShutdownModeDrain, time.Minute)), nothing},
 	"a person has it wait":          {made(says(v1alpha1.ShutdownPreparing, v1alpha1.ShutdownModeDrain, 2*time.Minute)).with(waits), "change: Drain until 12:02:00, Wait 18s before" + isShuttingDown},
+	"a person has it given back":    {made(says(v1alpha1.ShutdownPreparing, v1alpha1.ShutdownModeDrain, 2*time.Minute)).with(givesBack), "change: Drain until 12:02:00, GiveBack 18s before" + isShuttingDown},
 	"a person has completed it":     {made(says(v1alpha1.ShutdownPreparing, v1alpha1.ShutdownModeDrain, 2*time.Minute)).with(completed), nothing},
 	"a person has made it":          {made(preparing()).with(func(s *Snapshot) { s.Existing.Spec.Stage, s.Existing.Spec.Reason = v1alpha1.StageIdle, "mine" }), nothing},
 	"it is somebody else's":         {made(says(v1alpha1.ShutdownPreparing, v1alpha1.ShutdownModeDrain, 2*time.Minute)).with(func(s *Snapshot) { s.Existing.Labels = nil }), notOurs},
@@ -141,6 +142,8 @@ var followings = map[string]struct {
 }
 
 const notOurs = "nothing; NodeShutdownDetected"
+
+func givesBack(s *Snapshot) { s.Existing.Spec.Deadline.OnDeadline = v1alpha1.DeadlineGiveBack }
 
 func waits(s *Snapshot) { s.Existing.Spec.Deadline.OnDeadline = v1alpha1.DeadlineWait }
 
