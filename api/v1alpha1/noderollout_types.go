@@ -244,8 +244,8 @@ type RolloutCanary struct {
 	SoakSeconds int32 `json:"soakSeconds,omitempty"`
 
 	// approved makes other nodes wait for a user while it is false. Setting it to true needs the
-	// verb approve on noderollouts. It becomes false again when nodeSelector or target changes. If
-	// unset, no approval is needed.
+	// verb approve on noderollouts. It becomes false again when nodeSelector, target, when or
+	// reboot changes. If unset, no approval is needed.
 	// +optional
 	Approved *bool `json:"approved,omitempty"`
 }

@@ -24,7 +24,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
-// +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances,verbs=create
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances;noderollouts,verbs=create
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances,resourceNames=ebbtide-check,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups="",resources=nodes,resourceNames=ebbtide-check,verbs=delete
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=create,namespace=release
@@ -60,7 +60,7 @@ func (c Check) Run(ctx context.Context) error {
 		try  func(context.Context) *failure
 	}{
 		{"the managers have the rights for all of their parts", c.mayAct},
-		{"the API server calls the validating webhooks: an Evacuation of a missing pod is rejected", c.validates},
+		{"the API server calls the validating webhooks: an Evacuation of a missing pod and a NodeRollout in an unknown time zone are rejected", c.validates},
 		{"the API server calls the mutating webhooks: a NodeMaintenance gets its drain plan", c.mutates},
 		{"the leader acts: a NodeMaintenance without nodes goes from Idle to Complete", c.acts},
 	}
@@ -81,7 +81,7 @@ func (c Check) Run(ctx context.Context) error {
 }
 
 // Names in the chart of the webhook of Evacuations and of the policy during an uninstall.
-const evacuations, uninstalls = "evacuations.ebbtide.dev", "ebbtide-uninstall"
+const evacuations, rollouts, uninstalls = "evacuations.ebbtide.dev", "noderollouts.ebbtide.dev", "ebbtide-uninstall"
 
 // validates requests what our webhook rejects.
 func (c Check) validates(ctx context.Context) *failure {
@@ -90,11 +90,13 @@ func (c Check) validates(ctx context.Context) *failure {
 		Spec:       v1alpha1.EvacuationSpec{PodRef: v1alpha1.LocalPodReference{Name: name, UID: absent}},
 	}
 	e.Finalizers = []string{v1alpha1.InstigatorFinalizerPrefix + "check.ebbtide.dev"}
-	err := c.Client.Create(ctx, e, client.DryRunAll)
-	if refused := apierrors.IsInvalid(err) || apierrors.IsForbidden(err); refused && apierror.Webhook(err.Error()) == evacuations {
-		return nil
+	for webhook, object := range map[string]client.Object{evacuations: e, rollouts: rollout()} {
+		err := c.Client.Create(ctx, object, client.DryRunAll)
+		if refused := apierrors.IsInvalid(err) || apierrors.IsForbidden(err); !refused || apierror.Webhook(err.Error()) != webhook {
+			return c.explain(err, "it was not rejected by "+webhook, "ValidatingWebhookConfiguration")
+		}
 	}
-	return c.explain(err, "it was not rejected", "ValidatingWebhookConfiguration")
+	return nil
 }
 
 // mutates requests what our webhook completes.
@@ -136,13 +138,26 @@ const absent = types.UID("00000000-0000-4000-8000-0000eb000000")
 func maintenance() *v1alpha1.NodeMaintenance {
 	return &v1alpha1.NodeMaintenance{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: v1alpha1.NodeMaintenanceSpec{
-			Stage: v1alpha1.StageIdle, Reason: "a check of the installation",
-			NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
-				{MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{name}}}},
-			}},
+		Spec:       v1alpha1.NodeMaintenanceSpec{Stage: v1alpha1.StageIdle, Reason: "a check of the installation", NodeSelector: noNode()},
+	}
+}
+
+// rollout returns an invalid one of a node that does not exist.
+func rollout() *v1alpha1.NodeRollout {
+	return &v1alpha1.NodeRollout{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.NodeRolloutSpec{
+			NodeSelector: noNode(), State: v1alpha1.RolloutPaused,
+			Windows: []v1alpha1.MaintenanceWindow{{From: "00:00", To: "01:00", TimeZone: "No/Where"}},
 		},
 	}
+}
+
+// noNode selects a node that does not exist.
+func noNode() *corev1.NodeSelector {
+	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+		{MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{name}}}},
+	}}
 }
 
 var errOver = errors.New("timed out")

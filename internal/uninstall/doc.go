@@ -7,7 +7,7 @@ package uninstall
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances/status,verbs=update
-// +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations;drainrecords,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=noderollouts;evacuations;drainrecords,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=machines;clusters,verbs=list
 // +kubebuilder:rbac:groups=lifecycle.k8s.io,resources=evictionrequests,verbs=get;list;watch;delete
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=nodeagents,verbs=list;watch

@@ -63,6 +63,9 @@ func (s *step) remove(object client.Object) {
 // endOnce requests the end of everything in progress once, and returns what still is. Maintenances end
 // before the objects that depend on them.
 func (h Hook) endOnce(ctx context.Context, s *surveyor, told map[string]bool) (going []string, err error) {
+	if err := h.stopRollouts(ctx, s, told); err != nil {
+		return nil, err
+	}
 	planned, begun := step{title: "Deleting planned NodeMaintenances"}, step{title: "Completing NodeMaintenances"}
 	unfinished, err := h.unfinished(ctx, s, told)
 	for _, m := range unfinished {
@@ -82,6 +85,14 @@ func (h Hook) endOnce(ctx context.Context, s *surveyor, told map[string]bool) (g
 		return going, errors.Join(err, h.run(ctx, s, told, planned, begun))
 	}
 	return h.endRest(ctx, s, told)
+}
+
+// stopRollouts deletes all rollouts. Their managers release them when their NodeMaintenances are
+// complete; otherwise the sweep does.
+func (h Hook) stopRollouts(ctx context.Context, s *surveyor, told map[string]bool) error {
+	stopped := step{title: "Deleting NodeRollouts"}
+	err := s.each(ctx, rollouts, func(object client.Object) { stopped.remove(object) })
+	return errors.Join(err, h.run(ctx, s, told, stopped))
 }
 
 // endRest ends the objects that do not depend on NodeMaintenances. Managers end the other Evacuations.

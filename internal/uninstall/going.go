@@ -82,12 +82,18 @@ func (h Hook) machines(ctx context.Context, s *surveyor) ([]ongoing, error) {
 
 // going returns what is in progress, besides Machines.
 func (h Hook) going(ctx context.Context, s *surveyor) ([]ongoing, error) {
+	rolling := ongoing{title: "NodeRollouts in progress", howto: `abort each: kubectl patch noderollout NAME --type=merge -p '{"spec":{"state":"Aborted"}}'`}
 	begun := ongoing{title: "NodeMaintenances in progress", howto: `complete each: kubectl patch nodemaintenance NAME --type=merge -p '{"spec":{"stage":"Complete"}}'`}
 	planned := ongoing{title: "Planned NodeMaintenances, announced on their nodes", howto: "delete them: kubectl delete nodemaintenance NAME"}
 	asked := ongoing{title: "Evacuations", howto: "those of NodeMaintenances end with them; delete the others, and have their instigators remove their finalizers"}
 	away := ongoing{title: "Nodes whose pods stay under locks", howto: "wait until they are back, or mark them as back: kubectl annotate drainrecord NODE ebbtide.dev/back=true"}
 	locked := ongoing{title: "PodDisruptionBudgets locked by their owners", howto: "ask the owners to unlock them: kubectl ebbtide unlock pdb/NAME -n NAMESPACE"}
 	err := errors.Join(
+		s.each(ctx, rollouts, func(object client.Object) {
+			if r, ok := object.(*v1alpha1.NodeRollout); ok && startsNodes(r) {
+				rolling.names = append(rolling.names, r.Name)
+			}
+		}),
 		s.each(ctx, maintenances, func(object client.Object) {
 			m, ok := object.(*v1alpha1.NodeMaintenance)
 			switch {
@@ -112,7 +118,12 @@ func (h Hook) going(ctx context.Context, s *surveyor) ([]ongoing, error) {
 		}),
 	)
 	held, unread := s.heldStaticPods(ctx)
-	return []ongoing{begun, planned, asked, away, locked, {whole: held}}, errors.Join(err, unread)
+	return []ongoing{rolling, begun, planned, asked, away, locked, {whole: held}}, errors.Join(err, unread)
+}
+
+// startsNodes reports whether a rollout may start further nodes.
+func startsNodes(r *v1alpha1.NodeRollout) bool {
+	return r.DeletionTimestamp == nil && r.Spec.State != v1alpha1.RolloutAborted && r.Status.CompletedGeneration != r.Generation
 }
 
 const (

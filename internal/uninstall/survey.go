@@ -38,6 +38,7 @@ type kind struct {
 }
 
 var (
+	rollouts     = kind{"NodeRollout", "noderollouts.ebbtide.dev", func() client.ObjectList { return &v1alpha1.NodeRolloutList{} }}
 	maintenances = kind{"NodeMaintenance", "nodemaintenances.ebbtide.dev", func() client.ObjectList { return &v1alpha1.NodeMaintenanceList{} }}
 	evacuations  = kind{"Evacuation", "evacuations.ebbtide.dev", func() client.ObjectList { return &v1alpha1.EvacuationList{} }}
 	requests     = kind{"EvictionRequest", "evictionrequests.lifecycle.k8s.io", func() client.ObjectList { return &lifecyclev1alpha1.EvictionRequestList{} }}
@@ -53,7 +54,7 @@ var (
 )
 
 // written are the kinds that managers write, in a safe order of removal: first those that managers act on.
-var written = []kind{maintenances, evacuations, requests, drainRecords, nodes, pods, budgets}
+var written = []kind{rollouts, maintenances, evacuations, requests, drainRecords, nodes, pods, budgets}
 
 func bridgedKind(name string, of schema.GroupVersionKind) kind {
 	return kind{name, "machines." + of.Group, func() client.ObjectList {

@@ -60,6 +60,10 @@ state: Paused`},
 		"a long topology key":             {spec: "topologyKey: " + strings.Repeat("k", 64), refused: refusal{"spec.topologyKey": "use a label key such as"}},
 		"another order of control planes": {spec: "controlPlane: Never", refused: refusal{"spec.controlPlane": "supported values"}},
 		"another end":                     {spec: "after: Reboot", refused: refusal{"spec.after": "supported values"}},
+		"always, by conditions":           {spec: "mode: Continuous\nwhen: {rebootRequired: true, conditions: [KernelDeadlock]}\nreboot: true"},
+		"always, without a need":          {spec: "mode: Continuous", refused: refusal{"spec.mode": "mode Continuous requires target or when"}},
+		"a reboot of nodes that stay":     {spec: "reboot: true\nafter: StayDrained", refused: refusal{"spec.reboot": "exclude each other"}},
+		"17 conditions":                   {spec: "when: {conditions: [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q]}", refused: refusal{"spec.when.conditions": "must have at most 16 items"}},
 		"another state":                   {spec: "state: Done", refused: refusal{"spec.state": "supported values"}},
 		"a day that does not exist":       {spec: `windows: [{days: [monday], from: "22:00", to: "04:00"}]`, refused: refusal{"spec.windows[0].days[0]": "supported values"}},
 		"a day twice":                     {spec: `windows: [{days: [mon, mon], from: "22:00", to: "04:00"}]`, refused: refusal{"spec.windows[0].days[1]": "Duplicate value"}},
@@ -135,7 +139,7 @@ func TestDefaultsOfANodeRollout(t *testing.T) {
 	t.Parallel()
 	c := server(t)
 	want := v1alpha1.NodeRolloutSpec{
-		After: v1alpha1.AfterGiveBack, ControlPlane: v1alpha1.ControlPlaneExclude, State: v1alpha1.RolloutRunning,
+		Mode: v1alpha1.RolloutOnce, After: v1alpha1.AfterGiveBack, ControlPlane: v1alpha1.ControlPlaneExclude, State: v1alpha1.RolloutRunning,
 		MaxUnavailable: new(intstr.FromInt32(1)),
 		Failure: v1alpha1.RolloutFailure{
 			DrainTimeoutSeconds: new(int32(1800)), WorkTimeoutSeconds: new(int32(3600)), RetryCount: new(int32(1)), MaxFailures: new(intstr.FromInt32(1)),

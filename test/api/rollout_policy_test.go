@@ -137,6 +137,7 @@ func TestTheManagersAccountMakesMaintenancesOfRollouts(t *testing.T) {
 	for change, allowed := range map[string]bool{
 		"spec: {completeWhen: {kernelVersion: any}}":                      true,
 		"metadata: {annotations: {ebbtide.dev/rollout-attempt: another}}": true,
+		"metadata: {annotations: {ebbtide.dev/reboot: 'true'}}":           true,
 		"metadata: {finalizers: []}":                                      true,
 		"metadata: {finalizers: [], labels: null, annotations: null}":     true,
 		"spec: {" + givesBack + "}":                                       true,
@@ -162,6 +163,7 @@ func TestTheManagersAccountTakesNoMaintenanceIntoARollout(t *testing.T) {
 	admin, manager := takenOver(t)
 	o := create(t, admin, maintenance("kernel-of-a-user", aNodeByName+"\nstage: Drain"))
 	wantRefusal(t, "the marks", patch(t, manager, o, "metadata: {"+marks+"}"), "accounts of Ebbtide make no NodeMaintenance of others one of a NodeRollout")
+	wantRefusal(t, "a reboot", patch(t, manager, o, "metadata: {annotations: {ebbtide.dev/reboot: 'true'}}"), "and have no node rebooted for it")
 	wantRefusal(t, "the end", patch(t, manager, o, "spec: {stage: Complete}"), "Ebbtide's manager changes of nodemaintenances only ")
 }
 

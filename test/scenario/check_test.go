@@ -19,7 +19,7 @@ func checked(t *testing.T) {
 	account := l.account("check")
 	args := []string{"check", "--namespace=operations", "--timeout=15s"}
 	const (
-		validating = "the API server calls the validating webhooks: an Evacuation of a missing pod is rejected\n"
+		validating = "the API server calls the validating webhooks: an Evacuation of a missing pod and a NodeRollout in an unknown time zone are rejected\n"
 		mutating   = "the API server calls the mutating webhooks: a NodeMaintenance gets its drain plan\n"
 		acting     = "the leader acts: a NodeMaintenance without nodes goes from Idle to Complete\n"
 		rightful   = "the managers have the rights for all of their parts\n"

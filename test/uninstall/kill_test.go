@@ -113,7 +113,7 @@ func traced(t *testing.T, c *cluster.Cluster, ns string) []client.Object {
 	if err := c.Client.Status().Update(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
-	return append(objects, draining(t, c, "held"))
+	return append(objects, rollout(t, c, "held"), draining(t, c, "held"))
 }
 
 // evacuationOf is an Evacuation of a pod that does not exist.

@@ -29,6 +29,7 @@ const apiFolder = "../../../api/v1alpha1"
 
 var bearers = map[string]trace.Object{
 	"MaintenanceCompletionFinalizer": &v1alpha1.NodeMaintenance{ObjectMeta: finalizers(v1alpha1.MaintenanceCompletionFinalizer)},
+	"RolloutFinalizer":               &v1alpha1.NodeMaintenance{ObjectMeta: finalizers(v1alpha1.RolloutFinalizer)},
 	"InstigatorFinalizerPrefix":      &v1alpha1.Evacuation{ObjectMeta: finalizers(v1alpha1.InstigatorFinalizerPrefix + "example.com")},
 	"NodeMaintenanceInstigator":      &v1alpha1.Evacuation{ObjectMeta: finalizers(v1alpha1.NodeMaintenanceInstigator)},
 	"LifecycleInstigator":            &v1alpha1.Evacuation{ObjectMeta: finalizers(v1alpha1.LifecycleInstigator)},
@@ -101,6 +102,10 @@ var spared = map[string]string{
 	"MissingRightsLabel":                       "on the Lease of the leader, which goes as a whole",
 	"RequestedByAnnotation":                    "on NodeMaintenances, which go as a whole",
 	"GivenBackAnnotation":                      "on NodeMaintenances, which go as a whole",
+	"RolloutLabel":                             "on NodeMaintenances, which go as a whole",
+	"RolloutAttemptAnnotation":                 "on NodeMaintenances, which go as a whole",
+	"RebootAnnotation":                         "on NodeMaintenances, which go as a whole",
+	"ApproveVerb":                              "a verb of RBAC",
 	"CreatedByLabel":                           "on NodeMaintenances, which go as a whole",
 	"CreatedByNodeAgent":                       "the value of such a label",
 	"BypassBudgetsVerb":                        "a verb of RBAC",

@@ -58,6 +58,8 @@ func Of(object Object, facts Facts) (f Finding, found bool) {
 	switch o := object.(type) {
 	case *v1alpha1.NodeMaintenance:
 		f = ofMaintenance(o, facts)
+	case *v1alpha1.NodeRollout:
+		f = ofRollout(o)
 	case *v1alpha1.Evacuation:
 		f = ofEvacuation(o)
 	case *lifecyclev1alpha1.EvictionRequest:

@@ -222,6 +222,37 @@ func TestAMaintenanceEnds(t *testing.T) {
 	}
 }
 
+// A rollout starts no node any more, and its records no longer keep their NodeMaintenances.
+func TestARolloutGoesAndReleasesItsRecords(t *testing.T) {
+	const drop = "remove finalizer ebbtide.dev/rollout"
+	stays := metav1.ObjectMeta{Finalizers: []string{"example.com/theirs", v1alpha1.RolloutFinalizer}}
+	over := v1alpha1.NodeMaintenanceStatus{
+		StageStatuses: []v1alpha1.StageStatus{{Name: v1alpha1.StageComplete}},
+		Conditions:    []metav1.Condition{{Type: v1alpha1.ConditionSucceeded, Status: metav1.ConditionTrue, Reason: "Done"}},
+	}
+	for name, tt := range map[string]struct {
+		object trace.Object
+		want   []string
+	}{
+		"a rollout":                  {&v1alpha1.NodeRollout{ObjectMeta: stays}, []string{"delete it", drop}},
+		"one that was never started": {&v1alpha1.NodeRollout{}, []string{"delete it"}},
+		"a record": {&v1alpha1.NodeMaintenance{
+			ObjectMeta: stays, Spec: v1alpha1.NodeMaintenanceSpec{Stage: v1alpha1.StageComplete}, Status: over,
+		}, []string{drop}},
+		"a drain": {&v1alpha1.NodeMaintenance{
+			ObjectMeta: stays, Spec: v1alpha1.NodeMaintenanceSpec{Stage: v1alpha1.StageDrain},
+		}, []string{"set stage Complete instead of Drain", drop}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, _ := trace.Of(tt.object, trace.Facts{Now: now})
+			difference.None(t, "what is done", tt.want, f.Does)
+			if f.Without != nil && len(f.Without.GetFinalizers()) != 1 {
+				t.Errorf("finalizers %v are left, want that of others", f.Without.GetFinalizers())
+			}
+		})
+	}
+}
+
 func assertHistory(t *testing.T, m *v1alpha1.NodeMaintenance, f trace.Finding) {
 	t.Helper()
 	if f.Status == nil {

@@ -85,6 +85,7 @@ func (c RolloutChange) WithdrawsApproval() bool {
 		return false
 	}
 	before, after := &c.Old.Spec, &c.New.Spec
-	return *after.Canary.Approved &&
-		!(equality.Semantic.DeepEqual(before.NodeSelector, after.NodeSelector) && equality.Semantic.DeepEqual(before.Target, after.Target))
+	same := equality.Semantic.DeepEqual
+	return *after.Canary.Approved && !(same(before.NodeSelector, after.NodeSelector) &&
+		same(before.Target, after.Target) && same(before.When, after.When) && before.Reboot == after.Reboot)
 }

@@ -156,6 +156,10 @@ func TestApprovalIsWithdrawnWithOtherNodesOrAnotherTarget(t *testing.T) {
 		return func(r *v1alpha1.NodeRollout) { r.Spec.Canary = &v1alpha1.RolloutCanary{NodeCount: 1, Approved: &is} }
 	}
 	boot := func(r *v1alpha1.NodeRollout) { r.Spec.Target = &v1alpha1.CompleteWhen{NewBoot: true} }
+	reboots := func(r *v1alpha1.NodeRollout) { r.Spec.Reboot = true }
+	whenBroken := func(r *v1alpha1.NodeRollout) {
+		r.Spec.When = &v1alpha1.RolloutWhen{Conditions: []string{"KernelDeadlock"}}
+	}
 	for name, tt := range map[string]struct {
 		old, new *v1alpha1.NodeRollout
 		want     bool
@@ -166,6 +170,8 @@ func TestApprovalIsWithdrawnWithOtherNodesOrAnotherTarget(t *testing.T) {
 		"approved with other nodes":     {rollout(rack(""), approved(false)), rollout(everything(""), approved(true)), true},
 		"other nodes":                   {rollout(rack(""), approved(true)), rollout(everything(""), approved(true)), true},
 		"another target":                {rollout(rack(""), approved(true)), rollout(rack(""), approved(true), boot), true},
+		"a reboot":                      {rollout(rack(""), approved(true)), rollout(rack(""), approved(true), reboots), true},
+		"another reason":                {rollout(rack(""), approved(true)), rollout(rack(""), approved(true), whenBroken), true},
 		"other nodes, not approved yet": {rollout(rack(""), approved(false)), rollout(everything(""), approved(false)), false},
 		"another speed":                 {rollout(rack(""), approved(true)), rollout(rack(""), approved(true), atMost("9")), false},
 		"no approval needed":            {rollout(rack(""), canary), rollout(everything(""), canary), false},
