@@ -14,7 +14,7 @@ import (
 
 // attempts are by the account that tries them.
 var attempts = map[string][]attempt{
-	owner: ofOwner, drainer: ofDrainer, reporter: ofReporter, agent: ofAgent, manager: ofManager, elsewhere: ofRemote, fleet: ofFleet, requester: ofRequester,
+	owner: ofOwner, drainer: ofDrainer, reporter: ofReporter, agent: ofAgent, manager: slices.Concat(ofManager, ofManagerAndRollouts), roller: ofRoller, elsewhere: ofRemote, fleet: ofFleet, requester: ofRequester,
 }
 
 // Each account tries what it must not be able to do with the rights of Ebbtide, on one control

@@ -32,6 +32,7 @@ const (
 	elsewhere = "remote cluster"
 	fleet     = "may write Machines"
 	requester = "may create EvictionRequests"
+	roller    = "may write NodeRollouts"
 )
 
 // stage is a control plane with the chart and the manager, and all accounts.
@@ -86,6 +87,13 @@ spec:
   nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [NODE-B]}]}]}
 ---
 apiVersion: ebbtide.dev/v1alpha1
+kind: NodeRollout
+metadata: {name: MAINTENANCE}
+spec:
+  state: Paused
+  nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [NODE-B]}]}]}
+---
+apiVersion: ebbtide.dev/v1alpha1
 kind: Cluster
 metadata: {name: east, namespace: TEAM}
 spec: {}
@@ -116,8 +124,10 @@ func newStage(t *testing.T) *stage {
 		reporter: s.user(of("", "nodes/status")),
 		agent: s.as("system:serviceaccount:ebbtide-agents:ebbtide-agent",
 			map[string][]string{"authentication.kubernetes.io/node-name": c.Nodes[:1]}),
-		manager:   s.as(cluster.Account.User(), nil),
-		fleet:     s.user(of("ebbtide.dev", "machines", "machines/status", "clusters", "clusters/status")),
+		manager: s.as(cluster.Account.User(), nil),
+		fleet:   s.user(of("ebbtide.dev", "machines", "machines/status", "clusters", "clusters/status")),
+		roller: s.user(of("ebbtide.dev", "noderollouts", "nodemaintenances", "nodemaintenances/status"),
+			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, ResourceNames: c.Nodes[:1], Verbs: []string{"delete"}}),
 		requester: s.user(of("lifecycle.k8s.io", "evictionrequests"), of("ebbtide.dev", "evacuations", "evacuations/status")),
 	}
 	// The API server reads policies from a cache of its own, and those of agents were made last.
