@@ -235,6 +235,15 @@ func TestEstimateFollowsTheNodesThatAreDone(t *testing.T) {
 	difference.None(t, "paused", "", estimate(w))
 	spec(func(s *v1alpha1.NodeRolloutSpec) { s.State, s.SoakSeconds = v1alpha1.RolloutRunning, 600 })(w)
 	difference.None(t, "with soak", "41m0s", estimate(w))
+	spec(window("01:00", "02:00"))(w)
+	difference.None(t, "nodes wait for a window", "", estimate(w))
+	spec(skipping("e"))(w)
+	difference.None(t, "only nodes under maintenance are left", "21m0s", estimate(w))
+	for _, name := range []string{"c", "d"} {
+		w.accept(w.of(name).Name)
+		w.succeedAccepted(name)
+	}
+	difference.None(t, "complete", "", estimate(w))
 }
 
 func TestTimeLeftIsThatOfNineTenthsOfTheNodes(t *testing.T) {

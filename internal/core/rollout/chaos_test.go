@@ -29,7 +29,7 @@ func (s *simulation) joinRandomly(name string, isControlPlane bool) {
 		n.Spec.Unschedulable = s.chance(4)
 		setReady(n, !s.chance(3))
 	})
-	s.sticky[name], s.broken[name], s.forgetful[name] = s.chance(5), s.chance(4), s.chance(3)
+	s.sticky[name], s.broken[name], s.forgetful[name] = s.chance(5), s.chance(4), s.chance(10)
 }
 
 // startRandomly creates a rollout.
@@ -50,7 +50,7 @@ func (s *simulation) startRandomly() {
 		case 2, 3:
 			spec.Reboot = true
 		}
-		if s.chance(30) {
+		if s.chance(40) {
 			spec.When = &v1alpha1.RolloutWhen{RebootRequired: true}
 		}
 		if s.chance(30) && (spec.Target != nil || spec.When != nil) {
@@ -102,7 +102,7 @@ func (s *simulation) someCalendar(spec *v1alpha1.NodeRolloutSpec) {
 	hour := func() string { return fmt.Sprintf("%02d:%02d", s.random.IntN(24), 30*s.random.IntN(2)) }
 	for range pick(s, []int{0, 0, 1, 2}) {
 		spec.Windows = append(spec.Windows, v1alpha1.MaintenanceWindow{
-			Days: pick(s, [][]v1alpha1.Weekday{nil, {"mon", "tue", "wed", "thu", "fri"}, {"mon", "tue"}}), From: hour(), To: hour(),
+			Days: pick(s, [][]v1alpha1.Weekday{nil, {"mon", "tue", "wed", "thu", "fri"}, {"mon", "wed", "fri", "sun"}}), From: hour(), To: hour(),
 			TimeZone: pick(s, []string{"", "Europe/Berlin", "America/New_York"}),
 		})
 	}
