@@ -141,7 +141,12 @@ func TestAnAgentWritesForItsNode(t *testing.T) {
 	}
 }
 
-const belongs = "a NodeAgent belongs to its Node and to nothing else"
+const (
+	belongs       = "a NodeAgent belongs to its Node and to nothing else"
+	onlyCondition = "a node agent writes the conditions GracefulNodeShutdownInProgress and RebootRequired of its Node, and nothing else of it"
+	onlyProgress  = "a node agent reports progress, expected end and message of Evacuations in which kubelet.k8s.io is active, and nothing else"
+	shutdown      = "status: {conditions: [{type: GracefulNodeShutdownInProgress, status: 'True', reason: NodeShutdown}]}"
+)
 
 // Somebody has the token of the agent of node a, and every right that RBAC can give.
 func TestAnAgentWritesForNoOtherNode(t *testing.T) {
@@ -154,9 +159,6 @@ func TestAnAgentWritesForNoOtherNode(t *testing.T) {
 	pod := create(t, w.admin, annotated(w.a+"-pod", map[string]string{"example.com/note": "any"}))
 	of := func(what string) string { return "the node agent of " + w.a + " may not write " + what + " of " + w.b }
 	may := func(what string) string { return "the node agent of " + w.a + " may not " + what }
-	onlyCondition := "a node agent writes the conditions GracefulNodeShutdownInProgress and RebootRequired of its Node, and nothing else of it"
-	onlyProgress := "a node agent reports progress, expected end and message of Evacuations in which kubelet.k8s.io is active, and nothing else"
-	shutdown := "status: {conditions: [{type: GracefulNodeShutdownInProgress, status: 'True', reason: NodeShutdown}]}"
 	for what, attack := range map[string]struct {
 		err  error
 		want string
