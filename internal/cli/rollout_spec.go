@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -219,6 +220,13 @@ func targetOf(until []string) (*v1alpha1.CompleteWhen, error) {
 		switch {
 		case slices.Contains(rebootWords, strings.ToLower(strings.TrimSpace(one))):
 			target.NewBoot = true
+			continue
+		case name == "readyseconds":
+			number, err := strconv.ParseInt(version, 10, 32)
+			if err != nil {
+				return nil, fmt.Errorf("--until readySeconds must be a number, not %q", excerpt.Line(version, maxSaid))
+			}
+			target.ReadySeconds = new(int32(number))
 			continue
 		case at < 0 || version == "":
 			return nil, fmt.Errorf("--until must be %s, not %q", phrase.Or([]string{"kubelet=VERSION", "kernel=VERSION", "os=IMAGE", "runtime=VERSION", "reboot"}), excerpt.Line(one, maxSaid))

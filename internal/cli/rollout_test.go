@@ -61,7 +61,7 @@ func TestRolloutStartDryRunShowsTheNodeRollout(t *testing.T) {
 	var all transcript
 	for _, args := range [][]string{
 		{"-l", "pool=a", "--until", "kernel=6.12.9", "--dry-run=client", "-o", "yaml"},
-		{"a-1", "node/a-2", "--until", "kubelet=1.37.1", "--until=newBoot", "--max", "25%", "--canary=2", "--canary-soak=1h", "--canary-approval", "--soak=5m", "--zone-by", "zone", "--window", "mon-fri 22:00-04:00 Europe/Berlin", "--window=sat 8:00-12:00", "--dry-run=client", "-o", "yaml"},
+		{"a-1", "node/a-2", "--until", "kubelet=1.37.1", "--until=newBoot", "--until=readySeconds=60", "--max", "25%", "--canary=2", "--canary-soak=1h", "--canary-approval", "--soak=5m", "--zone-by", "zone", "--window", "mon-fri 22:00-04:00 Europe/Berlin", "--window=sat 8:00-12:00", "--dry-run=client", "-o", "yaml"},
 		{
 			"a-1", "cp-1", "--name=night", "--control-plane", "last", "--stay-drained", "--drain-timeout=0", "--work-timeout=2h", "--retries=3", "--max-failures=10%", "--depth=daemonset", "--in-place=5m", "--reason",
 			"New kernel", "--dry-run=client", "-o", "yaml",
@@ -85,7 +85,7 @@ func TestRolloutFlagsRejectInvalidValues(t *testing.T) {
 	m := poolA(t)
 	var all transcript
 	for _, flags := range []string{
-		"", "a-1 -l pool=a", "a-1 --max=0", "a-1 --max=101%", "a-1 --max=two", "a-1 --until=kernel", "a-1 --until=java=21", "a-1 --until=os=a --until=osImage=b", "a-1 --canary=0",
+		"", "a-1 -l pool=a", "a-1 --max=0", "a-1 --max=101%", "a-1 --max=two", "a-1 --until=kernel", "a-1 --until=java=21", "a-1 --until=os=a --until=readySeconds=soon", "a-1 --until=os=a --until=osImage=b", "a-1 --canary=0",
 		"a-1 --canary-soak=1h", "a-1 --control-plane=middle", "a-1 --retries=11", "a-1 --soak=1.5s", "a-1 --drain-timeout=-1s", "a-1 --in-place=2h", "a-1 --depth=all",
 		"a-1 --wait=false --timeout=1m", "a-1 --window=night", "a-1 --continuous", "a-1 --reboot --stay-drained", "a-1 --when=a/b/c", "a-1 --name=A", "a-1 -o wide", "a-1 --name=" + strings.Repeat("a", 64),
 	} {

@@ -41,6 +41,12 @@ func draining(nodes []string, most int) v1alpha1.NodeRolloutSpec {
 func (w *world) rollOut(name string, spec v1alpha1.NodeRolloutSpec) {
 	w.t.Helper()
 	w.create(&v1alpha1.NodeRollout{ObjectMeta: metav1.ObjectMeta{Name: w.name(name)}, Spec: spec})
+	w.endRollout(name)
+}
+
+// endRollout deletes a rollout with the scenario, as well as its NodeMaintenances.
+func (w *world) endRollout(name string) {
+	w.t.Helper()
 	w.t.Cleanup(func() {
 		w.deleteRollout(name)
 		for _, m := range w.maintenancesOf(name) {
