@@ -140,7 +140,7 @@ func TestRolloutAsPeopleReadIt(t *testing.T) {
 	var all transcript
 	for _, line := range []string{
 		"rollout list", "rollout list -o wide", "rollout list -o name", "rollout status stopped", "rollout status running", "rollout status running -o yaml", "rollout status noderollout/done",
-		"rollout status paused", "rollout status new", "rollout status runningg", "rollout status", "rollout watch ended", "rollout watch done", "rollout watch running --timeout=1s",
+		"rollout status paused", "rollout status new", "rollout status runningg", "rollout status", "rollout watch ended", "rollout watch done", "watch nro/done", "watch done nro/done", "rollout watch running --timeout=1s",
 	} {
 		all.add(strings.Fields(line), m.run(strings.Fields(line)...))
 	}

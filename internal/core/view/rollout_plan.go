@@ -15,7 +15,7 @@ import (
 
 const (
 	// maxSteps and maxStarts bound a plan.
-	maxSteps, maxStarts = 400, 1000
+	maxSteps, maxStarts = 200, 1000
 )
 
 // RolloutPlan is the printed order in which the nodes of a rollout would start.
