@@ -34,7 +34,7 @@ export K8S_VERSION
 export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench sandbox sandbox-down demo demo-machines demo-node demo-eviction-request test-versions proof-eviction-requests proof-surge proof-placement proof-daemonset proof-locks proof-leaders proof-preflight proof-agent bench-node model image release reproduce
+.PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench sandbox sandbox-down demo demo-machines demo-node demo-fleet demo-eviction-request test-versions proof-eviction-requests proof-surge proof-placement proof-daemonset proof-locks proof-leaders proof-preflight proof-agent bench-node model image release reproduce
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -239,6 +239,9 @@ demo-machines: sandbox-program ## Create and delete a Machine on a real control 
 
 demo-node: sandbox-program ## Drain a static pod from a real node and restore it (Linux, root)
 	@go run ./cmd/sandbox demo node
+
+demo-fleet: sandbox-program ## Roll a new kernel out to twelve simulated nodes
+	@go run ./cmd/sandbox demo fleet
 
 demo-eviction-request: sandbox-program ## Evict a pod with a responder (Kubernetes 1.37)
 	@go run ./cmd/sandbox demo eviction-request

@@ -22,18 +22,20 @@ var stories = []story{
 	{"drain", demo.Demo.Run, "README.md, docs/layout.md"},
 	{"machines", demo.Demo.RunMachines, "examples/machines/README.md, docs/design/0006-machines.md"},
 	{"node", demo.Demo.RunNodes, "docs/static-pods.md, docs/shutdown.md"},
+	{"fleet", demo.Demo.RunRollout, "docs/fleet.md, docs/design/0041-rollouts.md"},
 	{"eviction-request", demo.Demo.RunEvictionRequests, "docs/evictionrequests.md, examples/responder/README.md"},
 }
 
 func newDemo() *cobra.Command {
 	return &cobra.Command{
-		Use:   "demo [drain|machines|node|eviction-request]",
+		Use:   "demo [drain|machines|node|fleet|eviction-request]",
 		Short: "Show a story on a cluster that is removed afterwards",
 		Long: `Show a story on a cluster that is removed afterwards:
 
   drain             a node is drained; this is the default
   machines          Machines are created, and one of them is deleted
   node              a static pod leaves a real node and returns (Linux, root)
+  fleet             twelve nodes get a new kernel, and one of them fails
   eviction-request  a pod responds to its EvictionRequest (Kubernetes 1.37)`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

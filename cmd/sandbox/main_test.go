@@ -39,7 +39,7 @@ func TestBadInputIsRefusedWithItsFault(t *testing.T) {
 		"down please":          `unknown command "please" for "sandbox down"`,
 		"node reboot node-1":   `the power of a node is off or on, not "reboot"`,
 		"node off node-1 --dir " + occupied + "/no": "no sandbox is up in " + occupied + "/no",
-		"demo nodes": `there is no demo "nodes"; choose one of drain, machines, node, eviction-request`,
+		"demo nodes": `there is no demo "nodes"; choose one of drain, machines, node, fleet, eviction-request`,
 	} {
 		if diff := cmp.Diff(result{Code: 1, ErrOut: "error: " + want + "\n"}, runWith(t.Context(), strings.Fields(args)...)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", args, diff)

@@ -3,6 +3,7 @@ package demo
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"os"
 	"regexp"
@@ -30,6 +31,36 @@ func TestLongThePageShowsTheDemoOfEvictionRequests(t *testing.T) {
 		return // nothing to be shown on an older Kubernetes
 	}
 	holdsTo(t, "../../docs/evictionrequests.md", demo.Demo.RunEvictionRequests, storyOfResponders)
+}
+
+// The zones and nodes of the page are those of any run; their order within a zone is not.
+func TestLongThePageShowsTheDemoOfAFleet(t *testing.T) {
+	holdsTo(t, "../../docs/fleet.md", demo.Demo.RunRollout, storyOfRollout)
+}
+
+// storyOfRollout returns how many nodes started in each zone and how many are done, and what else
+// happened, in order.
+func storyOfRollout(text string) []string {
+	var steps []string
+	zones, done := map[string]int{}, 0
+	for line := range strings.Lines(text) {
+		match := step.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
+		switch {
+		case match == nil:
+		case match[1] == "started":
+			for _, zone := range []string{"zone-a", "zone-b", "zone-c"} {
+				zones[zone] += strings.Count(match[3], zone)
+			}
+		case match[1] == "done":
+			done += strings.Count(match[3], "node-")
+		case match[1] == "failed":
+			_, reason, _ := strings.Cut(match[3], ": ")
+			steps = append(steps, "failed "+reason)
+		default:
+			steps = append(steps, match[1])
+		}
+	}
+	return append(steps, fmt.Sprint(zones, " started, ", done, " done"))
 }
 
 // storyOfResponders returns the active responders and their reports in order, and then the end.

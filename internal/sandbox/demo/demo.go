@@ -1,7 +1,7 @@
 // Package demo runs the guided demos in a sandbox: it creates applications, asks Ebbtide for
 // something, and prints what the watches see. Run drains a node and restores it; RunMachines
-// follows a Machine; RunNodes stops a static pod on a real node; RunEvictionRequests lets a pod
-// say when it may be evicted. Every line of a timeline is a change of an object. A demo that
+// follows a Machine; RunNodes stops a static pod on a real node; RunRollout maintains many nodes;
+// RunEvictionRequests lets a pod say when it may be evicted. Every line of a timeline is a change of an object. A demo that
 // takes too long fails.
 package demo
 
