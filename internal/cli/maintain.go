@@ -263,8 +263,11 @@ func (o *maintainOptions) exists(ctx context.Context, wanted, into *v1alpha1.Nod
 		return nil
 	}
 	why := ""
+	if field := o.difference(known, wanted); field != "" && known.Spec.Stage == wanted.Spec.Stage && hasSameNodes(known, wanted) {
+		why = " with another " + field
+	}
 	if known.Spec.Reason != "" {
-		why = fmt.Sprintf(" (%s)", excerpt.Line(known.Spec.Reason, 100))
+		why += fmt.Sprintf(" (%s)", excerpt.Line(known.Spec.Reason, 100))
 	}
 	instead := "watch it with\n  " + o.command("watch %s", known.Name)
 	switch stage := known.Spec.Stage; {

@@ -104,12 +104,27 @@ func hasSameNodes(known, wanted *v1alpha1.NodeMaintenance) bool {
 
 // isSameRequest compares the specs, apart from texts.
 func (o *maintainOptions) isSameRequest(known, wanted *v1alpha1.NodeMaintenance) bool {
+	return known.DeletionTimestamp == nil && known.Spec.Stage == wanted.Spec.Stage && hasSameNodes(known, wanted) && o.difference(known, wanted) == ""
+}
+
+// difference names a field besides the nodes and the stage that is not as wanted; empty if none is.
+func (o *maintainOptions) difference(known, wanted *v1alpha1.NodeMaintenance) string {
 	depth := func(m *v1alpha1.NodeMaintenance) v1alpha1.PodType {
 		return cmp.Or(m.Spec.DrainDepth, v1alpha1.PodTypeStatic)
 	}
-	return known.DeletionTimestamp == nil && known.Spec.Stage == wanted.Spec.Stage && depth(known) == depth(wanted) &&
-		len(known.Spec.CompletedNodes) == 0 && known.Spec.CompleteWhen == nil && hasSameNodes(known, wanted) &&
-		equality.Semantic.DeepEqual(withDefaults(known.Spec.InPlace), withDefaults(wanted.Spec.InPlace)) && o.isSameDeadline(known, wanted.Spec.Deadline)
+	switch {
+	case depth(known) != depth(wanted):
+		return "spec.drainDepth"
+	case !equality.Semantic.DeepEqual(withDefaults(known.Spec.InPlace), withDefaults(wanted.Spec.InPlace)):
+		return "spec.inPlace"
+	case !o.isSameDeadline(known, wanted.Spec.Deadline):
+		return "spec.deadline"
+	case known.Spec.CompleteWhen != nil:
+		return "spec.completeWhen"
+	case len(known.Spec.CompletedNodes) > 0:
+		return "spec.completedNodes"
+	}
+	return ""
 }
 
 // withDefaults completes spec.inPlace as the API server does.

@@ -142,21 +142,25 @@ func TestDrainLeavesMaintenanceOfOtherNodesAlone(t *testing.T) {
 
 func TestDifferentRequestForTheSameNodeIsRefused(t *testing.T) {
 	t.Parallel()
-	for name, edit := range map[string]func(*v1alpha1.NodeMaintenance){
-		"another stage":   func(m *v1alpha1.NodeMaintenance) { m.Spec.Stage = v1alpha1.StageIdle },
-		"another depth":   func(m *v1alpha1.NodeMaintenance) { m.Spec.DrainDepth = v1alpha1.PodTypeDefault },
-		"in place":        func(m *v1alpha1.NodeMaintenance) { m.Spec.InPlace = &v1alpha1.InPlace{ExpectedDowntimeSeconds: 60} },
-		"a deadline":      func(m *v1alpha1.NodeMaintenance) { m.Spec.Deadline = &v1alpha1.Deadline{Time: metav1.NewTime(noon)} },
-		"a condition":     func(m *v1alpha1.NodeMaintenance) { m.Spec.CompleteWhen = &v1alpha1.CompleteWhen{NewBoot: true} },
-		"given back once": func(m *v1alpha1.NodeMaintenance) { m.Spec.CompletedNodes = []v1alpha1.NodeReference{{Name: "any"}} },
+	for field, edit := range map[string]func(*v1alpha1.NodeMaintenance){
+		"":                    func(m *v1alpha1.NodeMaintenance) { m.Spec.Stage = v1alpha1.StageIdle },
+		"spec.drainDepth":     func(m *v1alpha1.NodeMaintenance) { m.Spec.DrainDepth = v1alpha1.PodTypeDefault },
+		"spec.inPlace":        func(m *v1alpha1.NodeMaintenance) { m.Spec.InPlace = &v1alpha1.InPlace{ExpectedDowntimeSeconds: 60} },
+		"spec.deadline":       func(m *v1alpha1.NodeMaintenance) { m.Spec.Deadline = &v1alpha1.Deadline{Time: metav1.NewTime(noon)} },
+		"spec.completeWhen":   func(m *v1alpha1.NodeMaintenance) { m.Spec.CompleteWhen = &v1alpha1.CompleteWhen{NewBoot: true} },
+		"spec.completedNodes": func(m *v1alpha1.NodeMaintenance) { m.Spec.CompletedNodes = []v1alpha1.NodeReference{{Name: "any"}} },
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(field, func(t *testing.T) {
 			t.Parallel()
 			f := newOffice(t, "node-7")
 			f.wantDrain(typed{nodes: "node-7"}, "drain-node-7")
 			f.change("drain-node-7", edit)
-			if _, err := f.drain(typed{nodes: "node-7"}); err == nil || !strings.Contains(err.Error(), "Choose another --name") || f.count() != 1 {
-				t.Errorf("error %v, and %d NodeMaintenances", err, f.count())
+			want := "NodeMaintenance drain-node-7 already exists: "
+			if field != "" {
+				want = "NodeMaintenance drain-node-7 already exists with another " + field + ": "
+			}
+			if _, err := f.drain(typed{nodes: "node-7"}); err == nil || !strings.HasPrefix(err.Error(), want) || f.count() != 1 {
+				t.Errorf("error %v, want %q, and %d NodeMaintenances", err, want, f.count())
 			}
 			f.wantDrain(typed{nodes: "node-7", name: "mine"}, "mine")
 		})
