@@ -223,13 +223,25 @@ func TestStartBesideUnavailableNodesIsRefused(t *testing.T) {
 		return func(s *v1alpha1.NodeRolloutSpec) { s.ControlPlane = policy }
 	}
 	tell(t, map[string]story{
-		"another NodeMaintenance":     {then(func(w *world) { w.maintain("mine", "a") }, created(unavailable("2"))), []string{"b: Draining", "c wait: MaxUnavailable", "a wait: OtherMaintenance"}},
-		"not Ready":                   {then(node("a", notReady), created(unavailable("2"))), []string{"b: Draining", "c wait: MaxUnavailable", "a wait: NotReady"}},
-		"not Ready fills the budget":  {then(node("a", notReady), created()), []string{"b c wait: MaxUnavailable", "a wait: NotReady"}},
-		"cordoned fills the budget":   {then(node("b", unschedulable), created()), []string{"b: Draining", "a c wait: MaxUnavailable"}},
-		"two of three":                {created(unavailable("2")), []string{"a: Draining", "b: Draining", "c wait: MaxUnavailable"}},
-		"two thirds of three":         {created(unavailable("67%")), []string{"a: Draining", "b: Draining", "c wait: MaxUnavailable"}},
-		"a percentage is at least 1":  {created(unavailable("1%")), []string{"a: Draining", "b c wait: MaxUnavailable"}},
+		"another NodeMaintenance":    {then(func(w *world) { w.maintain("mine", "a") }, created(unavailable("2"))), []string{"b: Draining", "c wait: MaxUnavailable", "a wait: OtherMaintenance"}},
+		"not Ready":                  {then(node("a", notReady), created(unavailable("2"))), []string{"b: Draining", "c wait: MaxUnavailable", "a wait: NotReady"}},
+		"not Ready fills the budget": {then(node("a", notReady), created()), []string{"b c wait: MaxUnavailable", "a wait: NotReady"}},
+		"cordoned fills the budget":  {then(node("b", unschedulable), created()), []string{"b: Draining", "a c wait: MaxUnavailable"}},
+		"two of three":               {created(unavailable("2")), []string{"a: Draining", "b: Draining", "c wait: MaxUnavailable"}},
+		"two thirds of three":        {created(unavailable("67%")), []string{"a: Draining", "b: Draining", "c wait: MaxUnavailable"}},
+		"a percentage is at least 1": {created(unavailable("1%")), []string{"a: Draining", "b c wait: MaxUnavailable"}},
+		"many are unavailable": {func(w *world) {
+			for _, name := range []string{"d", "e", "f", "g", "h"} {
+				w.join(name, unschedulable, notReady)
+			}
+			w.start("patch", unavailable("4"))
+		}, []string{"d e f g h wait: NotReady", "a b c wait: MaxUnavailable"}},
+		"one of many is unavailable itself": {func(w *world) {
+			for _, name := range []string{"d", "e", "f", "g"} {
+				w.join(name, unschedulable)
+			}
+			w.start("patch", unavailable("1"))
+		}, []string{"d e f g a wait: MaxUnavailable"}},
 		"domains":                     {then(zones, created(byZone, unavailable("3"))), []string{"a: Draining", "b: Draining", "c wait: OtherDomain"}},
 		"unavailable in other domain": {then(zones, node("c", notReady), created(byZone, unavailable("3"))), []string{"a b wait: OtherDomain", "c wait: NotReady"}},
 		"control plane excluded":      {then(node("a", controlPlane), created()), []string{"b: Draining", "c wait: MaxUnavailable"}},
