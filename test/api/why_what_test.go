@@ -51,7 +51,7 @@ func TestReadingVerbsWriteNothing(t *testing.T) {
 	user, asUser := c.User(t, rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
 	for _, args := range []string{
 		"status", "status " + name, "why pod/web-1 -n " + namespace, "why node/node-1", "why pdb/web -n " + namespace,
-		"why machine/m -n " + namespace, "why nodemaintenance/" + name, "watch --timeout=1s",
+		"why machine/m -n " + namespace, "why nodemaintenance/" + name, "watch --timeout=1s", "rollout list", "rollout plan node-1", "rollout status night", "why noderollout/night",
 	} {
 		words := strings.Fields(args)
 		plugin(t, c, words[0], append(words[1:], "--as", user)...)
