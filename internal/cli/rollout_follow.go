@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -92,13 +93,20 @@ func (f *rolloutFollowing) followMaintenances(ctx context.Context) {
 		}
 		list := f.lines.statuses(s)
 		for i := range list.Items {
-			if err := f.lines.print(&list.Items[i]); err != nil {
-				return err
-			}
-			f.lines.before[list.Items[i].Name] = &list.Items[i]
+			f.printNodes(&list.Items[i])
 		}
 		return nil
 	})
+}
+
+// printNodes prints what has changed on the node of a maintenance. The rollout reports its stage.
+func (f *rolloutFollowing) printNodes(one *view.Status) {
+	for _, line := range view.Changes(f.lines.before[one.Name], one) {
+		if !strings.HasPrefix(line, one.Name+": ") {
+			fmt.Fprintln(f.ErrOut, f.lines.stamp(), line)
+		}
+	}
+	f.lines.before[one.Name] = one
 }
 
 // await watches the rollout until it has ended.

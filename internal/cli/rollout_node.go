@@ -160,7 +160,10 @@ func (o *rolloutNodes) rollout(ctx context.Context) (*v1alpha1.NodeRollout, erro
 	}
 	if o.name != "" {
 		r, err := o.rolloutOf(ctx, o.reached, o.name)
-		if err == nil && !selectsAll(r, picked) {
+		switch {
+		case err == nil && r.Spec.State == v1alpha1.RolloutAborted:
+			return nil, fmt.Errorf("NodeRollout %s was aborted, which is final. Start another one with\n  %s", r.Name, o.command("rollout start NODE..."))
+		case err == nil && !selectsAll(r, picked):
 			return nil, fmt.Errorf("NodeRollout %s does not select all of %s", r.Name, someOf(o.names))
 		}
 		return r, err

@@ -158,7 +158,7 @@ func TestRolloutIsChangedByVerbs(t *testing.T) {
 	for _, line := range []string{
 		"rollout pause night --dry-run=client", "rollout pause night", "rollout pause night -o name", "rollout resume noderollout/night", "rollout retry a-4", "rollout retry night a-3 --dry-run=server",
 		"rollout retry node/a-3", "rollout skip a-4 a-5", "rollout retry night node/a-4", "rollout skip b-1", "rollout skip noderollout/nigt a-1", "rollout skip noderollout/night", "rollout skip a-1 nro/night", "rollout approve night", "rollout skip", "rollout abort night",
-		"rollout skip a-1", "rollout abort", "rollout pause a b",
+		"rollout skip a-1", "rollout skip night a-1", "rollout abort", "rollout pause a b",
 	} {
 		all.add(strings.Fields(line), m.run(strings.Fields(line)...))
 		r := &v1alpha1.NodeRollout{}

@@ -219,7 +219,8 @@ func newNodes(before, after []RolloutNode) (lines []string) {
 		known[before[i].Name] = before[i].Reason
 	}
 	for i := range after {
-		if n := &after[i]; known[n.Name] != n.Reason {
+		// The node starts a moment later, which is reported then.
+		if n := &after[i]; known[n.Name] != n.Reason && n.Reason != v1alpha1.RolloutNodeStarting {
 			lines = append(lines, n.Line())
 		}
 	}

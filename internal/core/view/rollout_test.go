@@ -124,6 +124,7 @@ func TestChangesOfARolloutAreToldOnce(t *testing.T) {
 		r.Status.Working[0].Reason, r.Status.Working[0].Message = v1alpha1.RolloutNodeDrained, ""
 		r.Spec.State = v1alpha1.RolloutPaused
 	}))
+	starting := view.RolloutOf(night(func(r *v1alpha1.NodeRollout) { r.Status.Working[0].Reason = v1alpha1.RolloutNodeStarting }))
 	unseen := view.RolloutOf(night(func(r *v1alpha1.NodeRollout) { r.Generation++ }))
 	for name, tt := range map[string]struct {
 		before, after *view.RolloutStatus
@@ -132,6 +133,7 @@ func TestChangesOfARolloutAreToldOnce(t *testing.T) {
 		"at first":         {nil, &first, "night: 0 of 9 nodes done.\ntwo (Draining): Its pods are leaving.\none (WorkTimedOut): The node did not return."},
 		"nothing":          {&first, &first, ""},
 		"a node is ahead":  {&first, &later, "night: paused, 0 of 9 nodes done.\ntwo: Drained"},
+		"a node starts":    {&first, &starting, ""},
 		"nothing has seen": {nil, &unseen, ""},
 	} {
 		if diff := cmp.Diff(tt.want, strings.Join(view.RolloutChanges(tt.before, tt.after), "\n")); diff != "" {
