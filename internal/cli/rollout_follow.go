@@ -30,7 +30,9 @@ type rolloutFollowing struct {
 	// lines prints the NodeMaintenances.
 	lines *following
 	last  *view.RolloutStatus
-	away  bool
+	// observed is the generation that it describes.
+	observed int64
+	away     bool
 }
 
 // follow prints the progress until the rollout starts no more nodes and none is under maintenance.
@@ -143,6 +145,10 @@ func (f *rolloutFollowing) gone() error {
 func (f *rolloutFollowing) update(r *v1alpha1.NodeRollout) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.last != nil && r.Status.ObservedGeneration < f.observed {
+		return f.last.Ended() // The cache of the API server is behind the first read.
+	}
+	f.observed = r.Status.ObservedGeneration
 	now := view.RolloutOf(r)
 	for _, line := range view.RolloutChanges(f.last, &now) {
 		fmt.Fprintln(f.ErrOut, f.lines.stamp(), line)

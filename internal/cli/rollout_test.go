@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -199,6 +200,22 @@ func TestRolloutWatchEndsWhenTheRolloutIsComplete(t *testing.T) {
 	got := <-watched
 	if got.Code != codeDone || got.Out != "NodeRollout night is complete: 5 of 5 nodes done\n" {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// The cache of the API server may be behind the first read: what it shows then is no news.
+func TestRolloutWatchIgnoresAnOlderState(t *testing.T) {
+	t.Parallel()
+	f := &rolloutFollowing{rolloutOptions: &rolloutOptions{IOStreams: genericiooptions.NewTestIOStreamsDiscard()}, lines: &following{}}
+	printed := &strings.Builder{}
+	f.ErrOut = printed
+	newer := aRollout("night")
+	older := newer.DeepCopy()
+	older.Status = v1alpha1.NodeRolloutStatus{}
+	f.update(newer)
+	before := printed.String()
+	if f.update(older); printed.String() != before || f.last.DoneCount != int(newer.Status.DoneCount) {
+		t.Errorf("after an older state it has printed %q, and knows of %d nodes that are done", printed.String()[len(before):], f.last.DoneCount)
 	}
 }
 
