@@ -1,10 +1,12 @@
 package rollout
 
 import (
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
@@ -183,5 +185,34 @@ func TestRefusedNodeIsShownAndOthersGoOn(t *testing.T) {
 	f.run()
 	if done := f.rollout("kernel").Status.DoneCount; done != 3 || f.broken != "" {
 		t.Errorf("in the end %d nodes are done; %s", done, f.broken)
+	}
+}
+
+// Two managers race, and each is killed again and again, behind any of its writes. The next ones come to
+// the same end.
+func TestKilledManagersRaceForTheSameNodes(t *testing.T) {
+	t.Parallel()
+	const nodes = 40
+	f := newFleet(t, nodes, 4)
+	random := rand.New(rand.NewPCG(1, 2))
+	replicas, killed := make([]*replica, 2), 0
+	for round := 0; !f.complete(); round++ {
+		if round > 3000 {
+			t.Fatalf("there is no end: %+v", f.rollout("kernel").Status)
+		}
+		for i := range replicas {
+			if replicas[i] == nil || replicas[i].dead() {
+				replicas[i], killed = f.manager(nil), killed+1
+				replicas[i].lives, replicas[i].created = 1+random.IntN(9), f.watch
+			}
+		}
+		f.race(round, replicas)
+		f.clock.Step(3 * time.Second)
+		f.advance(func(*v1alpha1.NodeMaintenance) bool { return random.IntN(3) > 0 })
+	}
+	var all v1alpha1.NodeMaintenanceList
+	f.must(f.api.List(t.Context(), &all))
+	if f.broken != "" || len(all.Items) != nodes || killed < 10 {
+		t.Errorf("%d managers made %d NodeMaintenances; %s", killed, len(all.Items), f.broken)
 	}
 }

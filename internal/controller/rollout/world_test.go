@@ -43,6 +43,9 @@ type replica struct {
 	mu    sync.Mutex
 	stuck map[string]chan struct{}
 
+	// lives is the number of writes until it is dead, of which the last one has no answer; negative is
+	// without end.
+	lives int
 	// created is called after each creation.
 	created func()
 	// shown and the next two are what the cache shows.
@@ -57,8 +60,16 @@ type replica struct {
 // function, or else of the core.
 func (w *world) manager(decide func(*core.Snapshot) *core.Decision) *replica {
 	w.t.Helper()
-	m := &replica{w: w, stuck: map[string]chan struct{}{}}
-	c := interceptor.NewClient(w.api.Manager, interceptor.Funcs{List: m.cached, Create: m.create})
+	m := &replica{w: w, stuck: map[string]chan struct{}{}, lives: -1}
+	c := interceptor.NewClient(w.api.Manager, interceptor.Funcs{
+		List: m.cached, Create: m.create,
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			return m.write(func() error { return c.Patch(ctx, object, patch, options...) })
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+			return m.write(func() error { return c.SubResource(sub).Patch(ctx, object, patch, options...) })
+		},
+	})
 	m.reconciler = newReconciler(c, w.api.Manager, w.clock, newMetrics(prometheus.NewRegistry()))
 	m.emit = w.api.Emit
 	if decide == nil {
@@ -95,11 +106,36 @@ func (m *replica) create(ctx context.Context, c client.WithWatch, object client.
 	if stuck != nil {
 		<-stuck
 	}
-	err := c.Create(ctx, object, options...)
-	if m.created != nil {
-		m.created()
+	return m.write(func() error {
+		err := c.Create(ctx, object, options...)
+		if m.created != nil {
+			m.created()
+		}
+		return err
+	})
+}
+
+// write makes a write, unless the manager is dead.
+func (m *replica) write(do func() error) error {
+	m.mu.Lock()
+	if m.lives == 0 {
+		m.mu.Unlock()
+		return fault.ErrKilled
 	}
-	return err
+	m.lives--
+	last := m.lives == 0
+	m.mu.Unlock()
+	if err := do(); !last {
+		return err
+	}
+	return fault.ErrKilled
+}
+
+// dead reports whether it makes no more writes.
+func (m *replica) dead() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.lives == 0
 }
 
 // sync has the cache show everything that there is.
