@@ -67,6 +67,7 @@ func (w *world) manager(decide func(*core.Snapshot) *core.Decision) *replica {
 			return m.write(func() error { return c.Patch(ctx, object, patch, options...) })
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+			m.wait("status of " + object.GetName())
 			return m.write(func() error { return c.SubResource(sub).Patch(ctx, object, patch, options...) })
 		},
 	})
@@ -100,12 +101,7 @@ func (m *replica) cached(ctx context.Context, c client.WithWatch, list client.Ob
 
 // create hangs if the object is stuck.
 func (m *replica) create(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
-	m.mu.Lock()
-	stuck := m.stuck[object.GetName()]
-	m.mu.Unlock()
-	if stuck != nil {
-		<-stuck
-	}
+	m.wait(object.GetName())
 	return m.write(func() error {
 		err := c.Create(ctx, object, options...)
 		if m.created != nil {
@@ -113,6 +109,16 @@ func (m *replica) create(ctx context.Context, c client.WithWatch, object client.
 		}
 		return err
 	})
+}
+
+// wait returns when a write does not hang.
+func (m *replica) wait(what string) {
+	m.mu.Lock()
+	stuck := m.stuck[what]
+	m.mu.Unlock()
+	if stuck != nil {
+		<-stuck
+	}
 }
 
 // write makes a write, unless the manager is dead.
@@ -177,7 +183,8 @@ func (m *replica) decideOnce() time.Duration {
 // last is the snapshot of its last decision.
 func (m *replica) last() *core.Snapshot { return m.seen[len(m.seen)-1] }
 
-// hang has the creation of an object hang until the function that it returns is called.
+// hang has the creation of an object, or the write of a status, hang until the function that it returns
+// is called.
 func (m *replica) hang(name string) (release func()) {
 	stuck := make(chan struct{})
 	m.mu.Lock()
