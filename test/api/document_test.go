@@ -4,11 +4,15 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// ofCluster are the kinds of examples that have no namespace.
+var ofCluster = []string{"NodeMaintenance", "NodeRollout"}
 
 func TestExamplesOfDocumentsAreAccepted(t *testing.T) {
 	t.Parallel()
@@ -27,7 +31,7 @@ func TestExamplesOfDocumentsAreAccepted(t *testing.T) {
 		for _, block := range blocks.FindAllSubmatch(text, -1) {
 			example := object(t, string(block[1]))
 			accepted[example.GetKind()]++
-			if example.GetKind() != "NodeMaintenance" && example.GetKind() != "NodeRollout" {
+			if !slices.Contains(ofCluster, example.GetKind()) {
 				example.SetNamespace(metav1.NamespaceDefault)
 			}
 			if err := c.Create(t.Context(), example, client.DryRunAll); err != nil {
