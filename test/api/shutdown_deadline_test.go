@@ -89,7 +89,7 @@ func TestTheManagersShutdownsFollowTheirNodes(t *testing.T) {
 	play(cordon, "spec: {stage: Drain, "+deadline+"}", manager)
 	for _, change := range []string{
 		"spec: {" + longAgo + "}", "spec: {drainDepth: Default}", "spec: {" + deleteInPlace + "}", "spec: {inPlace: {expectedDowntimeSeconds: 60}}",
-		"spec: {completeWhen: {newBoot: true}}", "spec: {stage: Complete}",
+		"spec: {completeWhen: {newBoot: true}}", "spec: {completedNodes: [{name: any}]}", "spec: {stage: Complete}",
 		`spec: {deadline: {time: "2036-03-01T21:00:00Z"}, nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [node-8]}]}]}}`,
 		`spec: {nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: pool, operator: Exists}]}]}}`,
 		`{metadata: {labels: {ebbtide.dev/created-by: null}}, spec: {deadline: {time: "2036-03-01T21:00:00Z"}}}`,
