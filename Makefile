@@ -34,7 +34,7 @@ export K8S_VERSION
 export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench sandbox sandbox-down demo demo-machines demo-node demo-fleet demo-eviction-request test-versions proof-eviction-requests proof-surge proof-placement proof-daemonset proof-locks proof-leaders proof-preflight proof-agent bench-node model image release reproduce
+.PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench sandbox sandbox-down demo demo-machines demo-node demo-fleet demo-eviction-request test-versions proof-eviction-requests proof-surge proof-placement proof-daemonset proof-locks proof-leaders proof-preflight proof-rollouts proof-agent bench-node model image release reproduce
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -193,6 +193,9 @@ proof-eviction-requests: programs ## Check 10,000 Eviction statuses by the valid
 
 proof-surge: programs ## Check that Services stay up in random drains (DRAINS=200 SEED=0)
 	cd test/proof && go test -count=1 -timeout 60m -parallel 6 -run 'TestLongAServiceIsNeverDown|TestLongKubectlAlone' -drains $(DRAINS) -seed $(SEED)
+
+proof-rollouts: ## Simulate 20,000 fleets of rollouts (FLEETS=20000, 20 minutes)
+	go test -count=1 -timeout 60m -run '^TestLongSimulation$$' ./internal/core/rollout -fleets $(or $(FLEETS),20000)
 
 proof-placement: programs ## Compare predicted placements with the scheduler (CLUSTERS=60 SEED=0)
 	cd test/proof && go test -count=1 -timeout 30m -parallel 4 -run 'TestLongPodsFitWhereTheSchedulerPutsThem' -placements $(or $(CLUSTERS),60) -seed $(SEED)

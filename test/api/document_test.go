@@ -29,13 +29,9 @@ func TestExamplesOfDocumentsAreAccepted(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, block := range blocks.FindAllSubmatch(text, -1) {
-			example := object(t, string(block[1]))
-			accepted[example.GetKind()]++
-			if !slices.Contains(ofCluster, example.GetKind()) {
-				example.SetNamespace(metav1.NamespaceDefault)
-			}
-			if err := c.Create(t.Context(), example, client.DryRunAll); err != nil {
-				t.Errorf("the %s of %s is refused: %v", example.GetKind(), filepath.Base(page), err)
+			kind, err := tryExample(t, c, string(block[1]))
+			if accepted[kind]++; err != nil {
+				t.Errorf("the %s of %s is refused: %v", kind, filepath.Base(page), err)
 			}
 		}
 	}
@@ -44,4 +40,14 @@ func TestExamplesOfDocumentsAreAccepted(t *testing.T) {
 			t.Errorf("no document shows a %s", kind)
 		}
 	}
+}
+
+// tryExample returns the kind of an example, and why it is refused.
+func tryExample(t *testing.T, c client.Client, text string) (kind string, err error) {
+	t.Helper()
+	example := object(t, text)
+	if !slices.Contains(ofCluster, example.GetKind()) {
+		example.SetNamespace(metav1.NamespaceDefault)
+	}
+	return example.GetKind(), c.Create(t.Context(), example, client.DryRunAll)
 }
