@@ -48,9 +48,9 @@ type leaving struct {
 	before []string
 	// cordoned is a node that a person had cordoned before its maintenance.
 	cordoned string
-	// announced is a node of which a maintenance is planned.
-	announced string
-	all       []string
+	// announced is a node of which a maintenance is planned, and rolled one of a rollout.
+	announced, rolled string
+	all               []string
 }
 
 func newLeaving(t *testing.T) *leaving {
@@ -61,8 +61,8 @@ func newLeaving(t *testing.T) *leaving {
 	} {
 		l.must("put it into the PATH", os.Symlink(path, filepath.Join(l.bin, name)))
 	}
-	more := l.nodes("cordoned", "planned")
-	l.cordoned, l.announced = more[0], more[1]
+	more := l.nodes("cordoned", "planned", "rolled")
+	l.cordoned, l.announced, l.rolled = more[0], more[1], more[2]
 	l.all = append(more, l.held, l.old, l.name("new"), l.reboots[0].node, l.reboots[1].node, l.name("three"))
 	l.everywhere(daemon{name: "log"}, l.all)
 	l.everywhere(daemon{name: "proxy", tolerant: true}, l.all)
@@ -203,9 +203,15 @@ func hookCompletes(t *testing.T) {
 	)
 	l.maintain("still-possible", v1alpha1.StageIdle, []string{l.announced})
 
+	// It is gone when the test cleans up, as are its managers.
+	r := &v1alpha1.NodeRollout{ObjectMeta: metav1.ObjectMeta{Name: l.name("kernel")}, Spec: draining([]string{l.rolled}, 1)}
+	l.must("create a rollout", l.client.Create(l.ctx, r))
+	l.awaitRolloutComplete("kernel", v1alpha1.ReasonRolloutComplete)
+
 	l.autoscaler(true)
 	l.exec(hook, "ebbtide", append(args, "--on-maintenances=Complete", "--timeout=90s")...).assertSays(t, 0,
-		"Completing NodeMaintenances (5): empty, reboot-one, reboot-two, replace, twice",
+		"Deleting NodeRollouts (1): kernel",
+		"Completing NodeMaintenances (6): empty, kernel-", "reboot-one, reboot-two, replace, twice",
 		"NodeMaintenance empty is complete and only waits for the removal of its nodes; they are released without it. The cluster-autoscaler drains node held to remove it",
 		"Deleting planned NodeMaintenances (2): next-week, still-possible",
 		"its lock is no longer enforced: PodDisruptionBudget", "user/anna until TIME: moving [2Jshards",
