@@ -132,7 +132,7 @@ func TestTheManagersAccountMakesMaintenancesOfRollouts(t *testing.T) {
 		wantOutcome(t, document, try(t, manager, document), refusal)
 	}
 
-	o := attempted(t, admin, manager, attempt("kernel-node-7-1", "stage: Drain"))
+	o := attempted(t, admin, manager, attempt("kernel-node-7-change", "stage: Drain"))
 	wantRefusal(t, "its deletion", manager.Delete(t.Context(), o.DeepCopy()), notOurs)
 	for change, allowed := range map[string]bool{
 		"spec: {completeWhen: {kernelVersion: any}}":                      true,

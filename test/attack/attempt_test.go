@@ -89,8 +89,8 @@ func (a attempt) refuses(err error) bool {
 	if err == nil {
 		return false
 	}
-	for _, quoted := range []string{"'" + a.refusedBy + "'", `"` + a.refusedBy + `"`} {
-		if strings.Contains(err.Error(), quoted) {
+	for _, one := range strings.Split(a.refusedBy, " or ") {
+		if strings.Contains(err.Error(), "'"+one+"'") || strings.Contains(err.Error(), `"`+one+`"`) {
 			return true
 		}
 	}

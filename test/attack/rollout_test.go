@@ -60,7 +60,7 @@ var ofManagerAndRollouts = []attempt{
 	{"continues the rollout of others", patches(rolloutB, "spec: {state: Running}"), "ebbtide-accounts"},
 	{"widens the rollout of others", patches(rolloutB, "spec: {nodeSelector: {nodeSelectorTerms: ["+byLabel+"]}}"), "ebbtide-accounts"},
 	{"drains nodes by labels for a rollout", creates(attemptOf(byLabel, "")), "ebbtide-manager-shutdowns"},
-	{"drains past budgets for a rollout", creates(attemptOf(byNameB, `  deadline: {time: "2046-01-01T00:00:00Z", onDeadline: Delete}`)), "ebbtide-manager-shutdowns"},
+	{"drains past budgets for a rollout", creates(attemptOf(byNameB, `  deadline: {time: "2046-01-01T00:00:00Z", onDeadline: Delete}`)), "ebbtide-manager-shutdowns or ebbtide-bypass-budgets"},
 	{"takes the maintenance of others into a rollout", patches(maintenance, "metadata: {labels: {ebbtide.dev/rollout: MAINTENANCE}, annotations: {ebbtide.dev/rollout-attempt: any}}"), "ebbtide-accounts"},
 	{"has the node of others rebooted", patches(maintenance, "metadata: {annotations: {ebbtide.dev/reboot: 'true'}}"), "ebbtide-accounts"},
 }
