@@ -15,6 +15,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/phrase"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 // rolloutStart are the options of rollout start.
@@ -161,7 +162,7 @@ func (o *rolloutStart) included(spec *v1alpha1.NodeRolloutSpec, picked []*metav1
 	}
 	var left []string
 	for _, node := range picked {
-		if _, is := node.Labels[controlPlaneLabel]; is {
+		if podclass.IsControlPlane(node.Labels) {
 			left = append(left, node.Name)
 			continue
 		}
@@ -175,8 +176,6 @@ func (o *rolloutStart) included(spec *v1alpha1.NodeRolloutSpec, picked []*metav1
 	}
 	return kept, nil
 }
-
-const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
 
 // printStarted prints which nodes are maintained.
 func (o *rolloutStart) printStarted(to io.Writer, r *v1alpha1.NodeRollout, picked []*metav1.PartialObjectMetadata) error {

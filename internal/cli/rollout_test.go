@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/test/golden"
 )
 
@@ -48,7 +49,7 @@ func completed(r *v1alpha1.NodeRollout) {
 
 func poolA(t *testing.T) *memory {
 	t.Helper()
-	m := newMemory(t, nodeNamed("cp-1", controlPlaneLabel+"=", "pool=a"), nodeNamed("b-1", "pool=b"))
+	m := newMemory(t, nodeNamed("cp-1", podclass.ControlPlaneLabel+"=", "pool=a"), nodeNamed("b-1", "pool=b"))
 	for i := range 5 {
 		m.put(nodeNamed(fmt.Sprintf("a-%d", i+1), "pool=a"))
 	}
@@ -331,7 +332,7 @@ func TestRolloutPlanListsNodesInTheirOrder(t *testing.T) {
 	patched := nodeNamed("b-4", "pool=b")
 	patched.UID, patched.Status.NodeInfo.KernelVersion = "b-4", "6.12.9"
 	patched.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-	m := newMemory(t, ready("b-1", "pool=b", "zone=x"), ready("b-2", "pool=b", "zone=y"), ready("b-5", "pool=b", "zone=x"), silent, patched, ready("cp-1", "pool=b", controlPlaneLabel+"="))
+	m := newMemory(t, ready("b-1", "pool=b", "zone=x"), ready("b-2", "pool=b", "zone=y"), ready("b-5", "pool=b", "zone=x"), silent, patched, ready("cp-1", "pool=b", podclass.ControlPlaneLabel+"="))
 	m.put(&v1alpha1.NodeRollout{ObjectMeta: metav1.ObjectMeta{Name: "paused", UID: "paused", Generation: 1}, Spec: v1alpha1.NodeRolloutSpec{
 		NodeSelector: nodesNamed([]string{"b-1"}), State: v1alpha1.RolloutPaused,
 	}})

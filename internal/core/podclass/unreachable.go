@@ -28,6 +28,15 @@ func NodeReady(node *corev1.Node) bool {
 	return ready != nil && ready.Status == corev1.ConditionTrue
 }
 
+// ControlPlaneLabel is on control plane nodes of kubeadm and its like, with any value.
+const ControlPlaneLabel = "node-role.kubernetes.io/control-plane"
+
+// IsControlPlane reports whether the labels of a node are those of a control plane node.
+func IsControlPlane(labels map[string]string) bool {
+	_, found := labels[ControlPlaneLabel]
+	return found
+}
+
 // NodeCondition returns a condition of a node; nil if it has none of that type or is nil itself.
 func NodeCondition(node *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
 	if node == nil {

@@ -70,7 +70,7 @@ func (n *node) unavailable() bool {
 func observe(s *Snapshot) *fleet {
 	f := &fleet{Snapshot: s, byName: make(map[string]*node, len(s.Nodes)), records: map[string]map[string][]*record{}}
 	for _, object := range sorted(s.Nodes, (*corev1.Node).GetName) {
-		n := &node{Node: object, ready: podclass.NodeReady(object), controlPlane: isControlPlane(object), holders: cordon.Holders(object)}
+		n := &node{Node: object, ready: podclass.NodeReady(object), controlPlane: podclass.IsControlPlane(object.Labels), holders: cordon.Holders(object)}
 		f.nodes = append(f.nodes, n)
 		f.byName[object.Name] = n
 	}

@@ -18,6 +18,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/calendar"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/handover"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 const (
@@ -104,19 +105,11 @@ func share(amount *intstr.IntOrString, nodes int) (int, error) {
 
 // Selects returns true if the rollout maintains the node.
 func (s *Spec) Selects(node *corev1.Node, policy v1alpha1.ControlPlanePolicy) bool {
-	if isControlPlane(node) && policy != v1alpha1.ControlPlaneFirst && policy != v1alpha1.ControlPlaneLast {
+	if podclass.IsControlPlane(node.Labels) && policy != v1alpha1.ControlPlaneFirst && policy != v1alpha1.ControlPlaneLast {
 		return false
 	}
 	return s.selector.Match(node)
 }
-
-func isControlPlane(node *corev1.Node) bool {
-	_, found := node.Labels[controlPlaneLabel]
-	return found
-}
-
-// controlPlaneLabel is that of kubeadm and its like.
-const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
 
 // needs returns true if the node has not got what the rollout is for, as far as the node shows it.
 func (s *Spec) needs(node *corev1.Node) bool {

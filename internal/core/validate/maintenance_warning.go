@@ -14,13 +14,11 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/core/phrase"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-const (
-	controlPlaneLabel = "node-role.kubernetes.io/control-plane"
-	// usualToleration is the default toleration in seconds of a node that is away.
-	usualToleration = 300
-)
+// usualToleration is the default toleration in seconds of a node that is away.
+const usualToleration = 300
 
 // Warnings reports problems of the selected nodes and staying pods that the change concerns.
 func (c MaintenanceChange) Warnings() []string {
@@ -84,7 +82,7 @@ func ofForeignDrains(matching []*corev1.Node) []string {
 
 func controlPlanes(nodes []*corev1.Node) (count int) {
 	for _, node := range nodes {
-		if _, labelled := node.Labels[controlPlaneLabel]; labelled {
+		if podclass.IsControlPlane(node.Labels) {
 			count++
 		}
 	}
