@@ -211,10 +211,8 @@ func (s Snapshot) maintenance(stage v1alpha1.NodeMaintenanceStage, reason string
 			Finalizers: []string{v1alpha1.MaintenanceCompletionFinalizer},
 		},
 		Spec: v1alpha1.NodeMaintenanceSpec{
-			NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
-				{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{s.Node.Name}},
-			}}}},
-			Stage: stage, DrainPlan: s.plan(), DrainDepth: cmp.Or(s.Depth, v1alpha1.PodTypeDaemonSet), Reason: reason,
+			NodeSelector: maintenance.SelectNode(s.Node.Name),
+			Stage:        stage, DrainPlan: s.plan(), DrainDepth: cmp.Or(s.Depth, v1alpha1.PodTypeDaemonSet), Reason: reason,
 			Deadline: s.deadline(stage),
 		},
 	}

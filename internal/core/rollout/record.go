@@ -35,7 +35,7 @@ func readRecord(m *v1alpha1.NodeMaintenance) (*record, bool) {
 	return r, r.node != "" && r.UID != ""
 }
 
-// onlyNode returns the name of the node that a selector made by nodeNamed selects; empty if it is
+// onlyNode returns the name of the node that a selector made by maintenance.SelectNode selects; empty if it is
 // another.
 func onlyNode(selector *corev1.NodeSelector) string {
 	if selector == nil || len(selector.NodeSelectorTerms) != 1 || len(selector.NodeSelectorTerms[0].MatchFields) != 1 {
@@ -45,12 +45,6 @@ func onlyNode(selector *corev1.NodeSelector) string {
 		return values[0]
 	}
 	return ""
-}
-
-func nodeNamed(name string) *corev1.NodeSelector {
-	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
-		{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{name}},
-	}}}}
 }
 
 // live returns true until the node is given back.
@@ -104,7 +98,7 @@ func (a *Attempt) create(owner *v1alpha1.NodeRollout, node *corev1.Node, deadlin
 			Finalizers:  []string{v1alpha1.RolloutFinalizer},
 		},
 		Spec: v1alpha1.NodeMaintenanceSpec{
-			NodeSelector: nodeNamed(node.Name), Stage: v1alpha1.StageDrain,
+			NodeSelector: maintenance.SelectNode(node.Name), Stage: v1alpha1.StageDrain,
 			DrainPlan: of.DrainPlan, DrainDepth: of.DrainDepth, InPlace: of.InPlace, Reason: of.Reason,
 		},
 	}
