@@ -245,7 +245,7 @@ func (r *rollout) judgeLive(u *unit) {
 func (r *rollout) judgeWork(u *unit, since time.Time) {
 	u.state, u.reason = working, v1alpha1.RolloutNodeDrained
 	u.message = "The node is drained and waits for the work on it."
-	if completeWhen(&r.object.Spec) == nil {
+	if !completesItself(&r.object.Spec) {
 		u.message = "The node is drained. When its work is done: " + command.Of("kubectl ebbtide complete %s", u.record.object.Name)
 	}
 	if r.spec == nil || r.spec.workTimeout == 0 || r.ClockSkewed {
@@ -263,7 +263,7 @@ func (r *rollout) judgeWork(u *unit, since time.Time) {
 func (r *rollout) judgeEnded(u *unit) {
 	last, succeeded := u.record, u.record.succeeded()
 	switch {
-	case succeeded.Status == metav1.ConditionTrue && (completeWhen(&r.object.Spec) == nil || last.returned()):
+	case succeeded.Status == metav1.ConditionTrue && (!completesItself(&r.object.Spec) || last.returned()):
 		r.judgeReturned(u, succeeded.LastTransitionTime.Time)
 	case succeeded.Status == metav1.ConditionTrue:
 		r.fail(u, v1alpha1.RolloutNodeTargetNotMet, "Its NodeMaintenance was completed before the node met the target.")

@@ -141,9 +141,14 @@ func conditionsOf(when *v1alpha1.RolloutWhen) []string {
 	return conditions
 }
 
+// completesItself returns true if the maintenance of a node ends without a user.
+func completesItself(spec *v1alpha1.NodeRolloutSpec) bool {
+	return spec.After != v1alpha1.AfterStayDrained && (spec.Target != nil || spec.Reboot)
+}
+
 // completeWhen returns what ends the maintenance of a node; nil if a user does.
 func completeWhen(spec *v1alpha1.NodeRolloutSpec) *v1alpha1.CompleteWhen {
-	if spec.After == v1alpha1.AfterStayDrained {
+	if !completesItself(spec) {
 		return nil
 	}
 	when := spec.Target.DeepCopy()
