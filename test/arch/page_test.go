@@ -12,7 +12,7 @@ import (
 )
 
 // longestPage is how many lines a page for users may have.
-const longestPage = 200
+const longestPage = 240
 
 var (
 	fence = regexp.MustCompile("^```")
@@ -105,7 +105,7 @@ func TestPageRulesCanFail(t *testing.T) {
 		return name == "README.md" || slices.Contains(anchorsOf("# The `top`"), strings.TrimPrefix(name, "README.md#")) || name == "docs/page.md#page"
 	})
 	want := []string{
-		"docs/page.md has 211 lines, more than 200",
+		"docs/page.md has 251 lines, more than 240",
 		"docs/page.md:7: no test stands for this block",
 		"docs/page.md leads to there.md, which is not there",
 		"docs/page.md leads to ../README.md#depth, which is not there",
