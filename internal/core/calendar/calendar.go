@@ -105,6 +105,16 @@ func readWindow(path *field.Path, w v1alpha1.MaintenanceWindow, zones map[string
 	return read, nil
 }
 
+// LengthOf returns the time from the start of a window to its end on clocks that do not change, at
+// most a day.
+func LengthOf(w v1alpha1.MaintenanceWindow) (time.Duration, error) {
+	read, fault := readWindow(field.NewPath("window"), w, map[string]*time.Location{})
+	if fault != nil {
+		return 0, fault
+	}
+	return time.Duration(read.to-read.from) * time.Second, nil
+}
+
 // merge sorts spans and joins those that overlap or are adjacent.
 func merge(spans []span) []span {
 	slices.SortFunc(spans, func(a, b span) int { return a.start.Compare(b.start) })

@@ -119,6 +119,20 @@ func TestWindowHasLengthOfLocalClocks(t *testing.T) {
 	}
 }
 
+func TestLengthOfAWindow(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]time.Duration{
+		"22:00-04:00": 6 * time.Hour, "sat 02:15-02:45 Europe/Berlin": 30 * time.Minute, "06:00-06:00": 24 * time.Hour, "00:00-24:00": 24 * time.Hour,
+	} {
+		if got, err := calendar.LengthOf(window(t, text)); err != nil || got != want {
+			t.Errorf("%s: %s, %v, want %s", text, got, err, want)
+		}
+	}
+	if length, err := calendar.LengthOf(v1alpha1.MaintenanceWindow{From: "22:00", To: "4:00"}); err == nil {
+		t.Errorf("an invalid end gives %s", length)
+	}
+}
+
 // stateTest is what a calendar says at a time. An empty reason is open, an empty until zero.
 type stateTest struct {
 	now, reason, until string

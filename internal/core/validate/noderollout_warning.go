@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/calendar"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
@@ -74,7 +75,7 @@ func atOnce(most *intstr.IntOrString, nodes int) int {
 
 func (c RolloutChange) ofTimes() (warnings []string) {
 	for i, window := range c.New.Spec.Windows {
-		if length, valid := lengthOf(window); valid && length < shortWindow {
+		if length, err := calendar.LengthOf(window); err == nil && length < shortWindow {
 			warnings = append(warnings, fmt.Sprintf("spec.windows[%d] has %d minutes: a node starts in the first half of it, and is given back "+
 				"if it is not drained at its end; choose at least %d minutes", i, int(length.Minutes()), int(shortWindow.Minutes())))
 		}
@@ -85,21 +86,4 @@ func (c RolloutChange) ofTimes() (warnings []string) {
 		}
 	}
 	return warnings
-}
-
-// lengthOf returns the time from the start of a window to its end, at most a day.
-func lengthOf(window v1alpha1.MaintenanceWindow) (length time.Duration, valid bool) {
-	const clock = "15:04"
-	from, err := time.Parse(clock, window.From)
-	if err != nil {
-		return 0, false
-	}
-	to, err := time.Parse(clock, window.To)
-	if err != nil {
-		return 0, false
-	}
-	if !to.After(from) {
-		to = to.AddDate(0, 0, 1)
-	}
-	return to.Sub(from), true
 }
