@@ -11,7 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 	"ebbtide.dev/ebbtide/internal/core/view"
 )
@@ -28,7 +30,8 @@ Nodes that wait are grouped by reason. The end is an estimate from the nodes
 that are done. The exit code is 2 if nodes failed or the spec is invalid, and 3
 if no manager acts.
 
-Requires the verbs get and list on noderollouts.`,
+Requires the verbs get and list on noderollouts; list on nodemaintenances shows
+whether nodes are still drained.`,
 		Example: `  # Show a rollout
   kubectl ebbtide rollout status kernel-update`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -61,7 +64,7 @@ func (o *rolloutOptions) status(ctx context.Context, name string) (err error) {
 		o.warn(notes...)
 	}
 	shown := view.RolloutOf(r)
-	shown.Unread = notes
+	shown.Unread, shown.Returned = notes, isReturned(ctx, o.reached, &shown)
 	err = o.print(o.Out, shown, rolloutName(name), func(to io.Writer) error {
 		return printRollout(to, &shown, timeOf(o.clock), textStyle{wide: o.isWide(), terminal: terminalOf(o.Out)})
 	})
@@ -69,6 +72,16 @@ func (o *rolloutOptions) status(ctx context.Context, name string) (err error) {
 		return ended{code: codeOfNotDone(away)}
 	}
 	return err
+}
+
+// isReturned reports whether the nodes of a complete rollout that stayed drained were all returned to
+// service. If that cannot be read, they may still be drained.
+func isReturned(ctx context.Context, reached client.Client, s *view.RolloutStatus) bool {
+	if s.State != view.StateComplete || s.After != v1alpha1.AfterStayDrained {
+		return false
+	}
+	active, err := maintenancesOfRollout(ctx, reached, s.Name)
+	return err == nil && len(active) == 0
 }
 
 func newRolloutList(streams genericiooptions.IOStreams) *cobra.Command {

@@ -138,11 +138,11 @@ func TestRolloutAsPeopleReadIt(t *testing.T) {
 	paused := func(r *v1alpha1.NodeRollout) { r.Spec.State = v1alpha1.RolloutPaused }
 	idle := func(r *v1alpha1.NodeRollout) { r.Status.Working, r.Status.WorkingCount = nil, 0 }
 	m := newMemory(t, aRollout("stopped"), aRollout("ended", idle), aRollout("running", running), aRollout("done", drained, completed), aRollout("paused", running, paused),
-		aRollout("new", func(r *v1alpha1.NodeRollout) { r.Status = v1alpha1.NodeRolloutStatus{} }), nodeNamed("a-3"), nodeNamed("a-4"), nodeNamed("a-1"))
+		ofRollout("done", "a-1", v1alpha1.StageDrain), aRollout("returned", drained, completed), ofRollout("returned", "a-1", v1alpha1.StageComplete), aRollout("new", func(r *v1alpha1.NodeRollout) { r.Status = v1alpha1.NodeRolloutStatus{} }), nodeNamed("a-3"), nodeNamed("a-4"), nodeNamed("a-1"))
 	var all transcript
 	for _, line := range []string{
 		"rollout list", "rollout list -o wide", "rollout list -o name", "rollout status stopped", "rollout status running", "rollout status running -o yaml", "rollout status noderollout/done",
-		"rollout status paused", "rollout status new", "rollout status runningg", "rollout status", "rollout watch ended", "rollout watch done", "watch nro/done", "watch done nro/done", "rollout watch running --timeout=1s",
+		"rollout status returned", "why nro/returned", "rollout status paused", "rollout status new", "rollout status runningg", "rollout status", "rollout watch ended", "rollout watch done", "watch nro/done", "watch done nro/done", "rollout watch running --timeout=1s",
 	} {
 		all.add(strings.Fields(line), m.run(strings.Fields(line)...))
 	}

@@ -255,6 +255,7 @@ func (a *asker) rollout(ctx context.Context, name string) ([]string, error) {
 		return nil, fmt.Errorf("get noderollout %s: %w", name, err)
 	}
 	shown := view.RolloutOf(r)
+	shown.Returned = isReturned(ctx, a.reached, &shown)
 	return view.RolloutWhy(&shown), nil
 }
 

@@ -49,7 +49,9 @@ type RolloutStatus struct {
 	// EstimatedCompletionTime is an estimate from the nodes that are done.
 	EstimatedCompletionTime *metav1.Time `json:"estimatedCompletionTime,omitempty"`
 	// Outdated is true if the controller has not seen the current spec yet.
-	Outdated bool     `json:"outdated,omitempty"`
+	Outdated bool `json:"outdated,omitempty"`
+	// Returned is true if none of its nodes is under maintenance any more, as far as that was read.
+	Returned bool     `json:"-"`
 	Unread   []string `json:"unread,omitempty"`
 }
 

@@ -49,6 +49,9 @@ func TestWhyOfANodeInARollout(t *testing.T) {
 			r.Spec.Nodes = []v1alpha1.RolloutNodeSpec{{Name: "six", Skip: true}}
 		})}}
 	}
+	facts["one of several reasons"] = view.NodeFacts{Now: noon, Node: poolNode("five"), Rollouts: []*v1alpha1.NodeRollout{night(func(r *v1alpha1.NodeRollout) {
+		r.Status.Waiting[1].NodeCount = 2
+	})}}
 	other := poolNode("five")
 	other.Labels = nil
 	facts["another pool"] = view.NodeFacts{Now: noon, Node: other, Rollouts: []*v1alpha1.NodeRollout{night()}}
@@ -77,6 +80,10 @@ func TestWhyOfARollout(t *testing.T) {
 		shown := view.RolloutOf(r)
 		return view.RolloutWhy(&shown)
 	})
+	returned := view.RolloutOf(night(complete))
+	if returned.Returned = true; returned.Help() != "" {
+		t.Errorf("help for a rollout whose nodes were returned: %s", returned.Help())
+	}
 }
 
 // A rollout has ended when it starts no more nodes and none is under maintenance.

@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -56,7 +57,7 @@ func (s *RolloutStatus) Help() string {
 	switch {
 	case s.State == StatePaused:
 		return command.Of("To continue: kubectl ebbtide rollout resume %s", s.Name)
-	case s.After == v1alpha1.AfterStayDrained && s.State == StateComplete && s.DoneCount > 0:
+	case s.After == v1alpha1.AfterStayDrained && s.State == StateComplete && s.DoneCount > 0 && !s.Returned:
 		return command.Of("To return its nodes to service: kubectl ebbtide complete noderollout/%s", s.Name)
 	}
 	return ""
@@ -124,10 +125,14 @@ func unlisted(node *corev1.Node, r *v1alpha1.NodeRollout, shown *RolloutStatus) 
 	if len(open) == 0 {
 		return ""
 	}
+	see := command.Of("kubectl ebbtide rollout status %s", r.Name)
+	if len(open) == 1 {
+		return fmt.Sprintf("NodeRollout %s selects it. If it is not done, it waits. %s To see the rollout: %s", r.Name, reasonAndMessage(open[0].Reason, open[0].Message), see)
+	}
 	var reasons []string
 	for i := range open {
 		reasons = append(reasons, open[i].Reason)
 	}
-	return fmt.Sprintf("NodeRollout %s selects it. If it is not done, it waits for the reason of other nodes (%s). To see them: %s",
-		r.Name, phrase.Or(reasons), command.Of("kubectl ebbtide rollout status %s", r.Name))
+	return fmt.Sprintf("NodeRollout %s selects it. If it is not done, it waits for one of these reasons: %s. To see which nodes wait for which: %s",
+		r.Name, strings.Join(reasons, ", "), see)
 }
