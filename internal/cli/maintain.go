@@ -24,6 +24,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
@@ -145,9 +146,7 @@ func (o *maintainOptions) planned(ctx context.Context) (*v1alpha1.NodeMaintenanc
 func nodesNamed(names []string) *corev1.NodeSelector {
 	selector := &corev1.NodeSelector{}
 	for _, name := range names {
-		selector.NodeSelectorTerms = append(selector.NodeSelectorTerms, corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{
-			{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{name}},
-		}})
+		selector.NodeSelectorTerms = append(selector.NodeSelectorTerms, maintenance.SelectNode(name).NodeSelectorTerms...)
 	}
 	return selector
 }

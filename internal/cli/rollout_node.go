@@ -236,24 +236,11 @@ func (o *rolloutNodes) recordedAttempts(ctx context.Context, r *v1alpha1.NodeRol
 		if json.Unmarshal([]byte(m.Annotations[v1alpha1.RolloutAttemptAnnotation]), &record) != nil {
 			continue
 		}
-		for _, name := range termNames(m) {
+		for _, name := range maintenance.NamedNodes(m.Spec.NodeSelector) {
 			attempts[name] = max(attempts[name], record.Attempt)
 		}
 	}
 	return nil
-}
-
-// termNames returns the names that a maintenance selects nodes by.
-func termNames(m *v1alpha1.NodeMaintenance) (names []string) {
-	if m.Spec.NodeSelector == nil {
-		return nil
-	}
-	for _, term := range m.Spec.NodeSelector.NodeSelectorTerms {
-		for _, field := range term.MatchFields {
-			names = append(names, field.Values...)
-		}
-	}
-	return names
 }
 
 // decisionOn returns the index of a node in spec.nodes, or -1.

@@ -20,6 +20,19 @@ func SelectNode(name string) *corev1.NodeSelector {
 	}}}}
 }
 
+// NamedNodes returns the names that a selector selects nodes by.
+func NamedNodes(selector *corev1.NodeSelector) (names []string) {
+	if selector == nil {
+		return nil
+	}
+	for _, term := range selector.NodeSelectorTerms {
+		for _, field := range term.MatchFields {
+			names = append(names, field.Values...)
+		}
+	}
+	return names
+}
+
 // NodeSelector matches the nodes of a maintenance but those that it has given back.
 type NodeSelector struct {
 	compiled  *nodeaffinity.NodeSelector

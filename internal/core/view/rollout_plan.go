@@ -116,21 +116,11 @@ func (s *simulation) decide(name string) (status v1alpha1.NodeRolloutStatus, sta
 			s.Maintenances = append(s.Maintenances, started)
 			s.ends[started.Name] = s.Now.Add(s.each)
 			if after.Name == name {
-				starts = append(starts, nodesOf(started)...)
+				starts = append(starts, maintenance.NamedNodes(started.Spec.NodeSelector)...)
 			}
 		}
 	}
 	return status, starts
-}
-
-// nodesOf returns the names that a maintenance selects nodes by.
-func nodesOf(m *v1alpha1.NodeMaintenance) (names []string) {
-	for _, term := range m.Spec.NodeSelector.NodeSelectorTerms {
-		for _, field := range term.MatchFields {
-			names = append(names, field.Values...)
-		}
-	}
-	return names
 }
 
 // advance goes to the next time when something changes; false if nothing does.
@@ -170,7 +160,7 @@ func (s *simulation) done(m *v1alpha1.NodeMaintenance) *v1alpha1.NodeMaintenance
 	m.Finalizers = slices.DeleteFunc(m.Finalizers, func(f string) bool { return f == v1alpha1.MaintenanceCompletionFinalizer })
 	is(v1alpha1.ConditionSucceeded, v1alpha1.ReasonDrained)
 	is(v1alpha1.ConditionReturned, v1alpha1.ReasonDrained)
-	s.release(nodesOf(m))
+	s.release(maintenance.NamedNodes(m.Spec.NodeSelector))
 	return m
 }
 
