@@ -2,6 +2,7 @@ package helm_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -91,6 +92,35 @@ func TestValuesOfAgents(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("agents (-want +got):\n%s", diff)
+	}
+}
+
+// Agents that reboot their nodes need the flag, the folder of the sentinel and D-Bus.
+func TestAgentsThatRebootReachLogindAndTheSentinel(t *testing.T) {
+	t.Parallel()
+	const dbus, sentinel = "/run/dbus", "/sentinel"
+	for values, want := range map[string]struct{ args, mounts []string }{
+		"reboot: {enabled: true}": {[]string{"--reboot", "--reboot-sentinel=/sentinel/reboot-required"}, []string{sentinel, dbus}},
+		"reboot: {enabled: true, sentinel: /var/run/x/needed}, shutdown: {mode: \"off\"}": {[]string{"--reboot", "--reboot-sentinel=/sentinel/needed"}, []string{sentinel, dbus}},
+		"reboot: {enabled: true, sentinel: \"\"}, shutdown: {mode: \"off\"}":              {[]string{"--reboot"}, []string{dbus}},
+		"shutdown: {mode: \"off\"}":               {},
+		"reboot: null, shutdown: {mode: \"off\"}": {},
+	} {
+		agent := podOf(t, render(t, "tides", read(t, "agent: {enabled: true, "+values+"}")), "DaemonSet ebbtide-agent")
+		var args, mounts []string
+		for _, arg := range agent.Containers[0].Args {
+			if strings.HasPrefix(arg, "--reboot") {
+				args = append(args, arg)
+			}
+		}
+		for _, mount := range agent.Containers[0].VolumeMounts {
+			if mount.MountPath == sentinel || mount.MountPath == dbus {
+				mounts = append(mounts, mount.MountPath)
+			}
+		}
+		if !slices.Equal(args, want.args) || !slices.Equal(mounts, want.mounts) {
+			t.Errorf("%s: agents have %v and mount %v, want %v and %v", values, args, mounts, want.args, want.mounts)
+		}
 	}
 }
 
