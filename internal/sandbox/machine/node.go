@@ -29,6 +29,7 @@ const PauseImage = "sandbox.ebbtide.dev/pause:1"
 // Files of a node.
 const (
 	containerdConfig  = "/etc/containerd/config.toml"
+	containerSpec     = "/etc/containerd/container.json"
 	containerdSocket  = "/run/containerd/containerd.sock"
 	cniConfig         = "/etc/cni/net.d/10-ebbtide.conflist"
 	kubernetesDir     = "/etc/kubernetes"
@@ -65,7 +66,7 @@ func nodeFiles(name string, number int, c Credentials) map[string]string {
 // nodePrograms begin in this order. The kubelet gives up where no runtime answers.
 func nodePrograms(name string, number int) []program {
 	return []program{
-		{Name: "containerd", Args: []string{programDir + "/containerd", "--config=" + containerdConfig}},
+		{Name: "containerd", Args: []string{"/bin/sh", "-ec", containerdStart}},
 		{Name: "kubelet", After: containerdSocket, Args: []string{
 			programDir + "/kubelet", "--config=" + kubeletConfig, "--kubeconfig=" + kubeletKubeconfig,
 			"--hostname-override=" + name, "--node-ip=" + nodeAddress(number),
@@ -80,11 +81,21 @@ func ProxyConfig(node, kubeconfig string) string {
 	return fmt.Sprintf(proxyText, kubeconfig, podRange, node)
 }
 
+// containerdStart has containers see the boot of their node, which only covers that of the host:
+// each has a /proc of its own. The hook runs in the folder of the root of a container.
+const containerdStart = programDir + `/ctr oci spec | sed '1a "hooks": {"createContainer": [{"path": "/bin/mount", ` +
+	`"args": ["mount", "-o", "bind", "/proc/sys/kernel/random/boot_id", "proc/sys/kernel/random/boot_id"]}]},' >` + containerSpec + `
+exec ` + programDir + `/containerd --config=` + containerdConfig
+
 const containerdText = `version = 3
 
 [plugins.'io.containerd.cri.v1.runtime']
   # Less than our own is refused to who is no root of the host.
   restrict_oom_score_adj = true
+
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
+  runtime_type = 'io.containerd.runc.v2'
+  base_runtime_spec = '` + containerSpec + `'
 
 [plugins.'io.containerd.cri.v1.runtime'.cni]
   bin_dirs = ['` + programDir + `']
