@@ -52,6 +52,7 @@ func TestLongEbbtideOnRealNodes(t *testing.T) {
 		{"the leader drains its own node, and all others do", (*stage).drainManagers},
 		{"the managers are replaced under admission requests", (*stage).rollout},
 		{"agents of nodes take static pods down and bring them back", (*stage).agents},
+		{"a rollout reboots nodes that require it, and every request is answered", (*stage).rebootFleet},
 		{"the power of the leader's node is cut", (*stage).cutLeader},
 		{"the power of the node that is drained is cut", (*stage).cutDrained},
 		{"a reboot is believed to be over much too early", (*stage).rebootInPlace},
