@@ -24,6 +24,8 @@ const (
 	ReasonReturned = "Returned"
 	// ReasonWaitingForDrain: the node has not been handed over yet.
 	ReasonWaitingForDrain = "WaitingForDrain"
+	// ReasonWaitingForJob: the Job of its rollout has not succeeded on the node.
+	ReasonWaitingForJob = "WaitingForJob"
 	// ReasonWaitingForBoot: the node has not booted often enough since its handover.
 	ReasonWaitingForBoot = "WaitingForBoot"
 	// ReasonWaitingForVersion: the node runs another version than required.

@@ -177,12 +177,14 @@ const (
 	// created it or last started it.
 	RequestedByAnnotation = "ebbtide.dev/requested-by"
 
-	// RolloutLabel on a NodeMaintenance is the name of the NodeRollout that created it. Only the
-	// manager sets it.
+	// RolloutLabel on a NodeMaintenance or Job is the name of the NodeRollout that created it. On
+	// NodeMaintenances, only the manager sets it.
 	RolloutLabel = "ebbtide.dev/rollout"
 	// RolloutAttemptAnnotation beside it is JSON with the attempt: uid of the NodeRollout, nodeUID,
-	// target (a hash), attempt and try.
+	// target (a hash), attempt and try; with a job also its namespace/name and jobResult.
 	RolloutAttemptAnnotation = "ebbtide.dev/rollout-attempt"
+	// BootIDAnnotation on a Job of a rollout is the boot ID of its node when it was created.
+	BootIDAnnotation = "ebbtide.dev/boot-id"
 	// RebootAnnotation with the value "true" on a NodeMaintenance with completeWhen.newBoot makes
 	// the agent of its node reboot it, once after each handover.
 	RebootAnnotation = "ebbtide.dev/reboot"

@@ -45,6 +45,7 @@ type NodeRolloutList struct {
 // NodeRolloutSpec says which nodes are maintained, when, and how many at a time.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.mode) || self.mode != 'Continuous' || has(self.target) || has(self.when)",fieldPath=".mode",message="mode Continuous requires target or when, which say that a node needs maintenance"
+// +kubebuilder:validation:XValidation:rule="!has(self.job) || !has(self.after) || self.after != 'StayDrained'",fieldPath=".job",message="job and after: StayDrained exclude each other: a node whose job has succeeded is given back"
 // +kubebuilder:validation:XValidation:rule="!has(self.reboot) || !self.reboot || !has(self.after) || self.after != 'StayDrained'",fieldPath=".reboot",message="reboot and after: StayDrained exclude each other: a node that reboots is given back"
 type NodeRolloutSpec struct {
 	// nodeSelector selects the nodes by labels or by name, as in a NodeMaintenance. Nodes that
@@ -60,8 +61,8 @@ type NodeRolloutSpec struct {
 
 	// target lists what a node must report when its maintenance is done; the maintenance then
 	// completes automatically. Nodes that report the versions already are skipped, unless newBoot
-	// is set. When target changes, nodes that do not meet it are maintained again. If target and
-	// reboot are unset, a user completes each maintenance.
+	// is set. When target changes, nodes that do not meet it are maintained again. If target,
+	// reboot and job are unset, a user completes each maintenance.
 	// +optional
 	Target *CompleteWhen `json:"target,omitempty"`
 
@@ -74,6 +75,11 @@ type NodeRolloutSpec struct {
 	// completes after the boot. It needs the agent with --reboot.
 	// +optional
 	Reboot bool `json:"reboot,omitempty"`
+
+	// job is run on each node when it is drained, before the reboot. It has to succeed before the
+	// maintenance completes; if it fails, the node has failed and stays drained.
+	// +optional
+	Job *RolloutJob `json:"job,omitempty"`
 
 	// after is the end of a node's maintenance. GiveBack returns the node to service when its
 	// work is done. StayDrained is finished with a node when it is drained, and leaves it drained;
@@ -244,8 +250,8 @@ type RolloutCanary struct {
 	SoakSeconds int32 `json:"soakSeconds,omitempty"`
 
 	// approved makes other nodes wait for a user while it is false. Setting it to true needs the
-	// verb approve on noderollouts. It becomes false again when nodeSelector, target, when or
-	// reboot changes. If unset, no approval is needed.
+	// verb approve on noderollouts. It becomes false again when nodeSelector, target, when, reboot
+	// or job changes. If unset, no approval is needed.
 	// +optional
 	Approved *bool `json:"approved,omitempty"`
 }

@@ -17,6 +17,7 @@ import (
 var sets = map[string]struct{ namespace, values string }{
 	"defaults":         {"ebbtide-system", ""},
 	"machines":         {"ebbtide-system", "machines: {enabled: true}"},
+	"rollouts":         {"ebbtide-system", "rollouts: {jobNamespaces: [ops, patching]}"},
 	"evictionrequests": {"ebbtide-system", "evictionRequests: {enabled: true}"},
 	"bridges": {"ebbtide-system", `
 bridges: [cluster-api, openshift, karpenter, cluster-autoscaler]

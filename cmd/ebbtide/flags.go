@@ -3,11 +3,14 @@ package main
 import (
 	"errors"
 	"flag"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"ebbtide.dev/ebbtide/internal/core/bridge"
 	"ebbtide.dev/ebbtide/internal/core/budget"
@@ -32,6 +35,7 @@ type flags struct {
 	evacuationWorkers, nodeWorkers int
 	// rollouts is not a flag: it is false only if rights are missing.
 	rollouts                    bool
+	jobNamespaces               []string
 	machines                    bool
 	machineWorkers              int
 	bridges                     bridge.Names
@@ -72,6 +76,11 @@ func parseFlags(set *flag.FlagSet, args []string) (flags, error) {
 	set.BoolVar(&f.machines, "machines", false, "manage Machines and Clusters of ebbtide.dev; requires the rights of the chart value machines.enabled")
 	set.IntVar(&f.machineWorkers, "machine-workers", 32, "number of concurrently processed Machines")
 	addBridgeFlags(set, &f)
+	set.Func("rollout-job-namespaces", "comma-separated namespaces where NodeRollouts may create Jobs (default none); requires the rights of the chart value rollouts.jobNamespaces",
+		func(text string) (err error) {
+			f.jobNamespaces, err = parseNamespaces(text)
+			return err
+		})
 	set.Func("surge", "Deployments that surge: annotated (default), auto (all eligible ones) or off",
 		func(text string) (err error) {
 			f.surge, err = surge.ParseMode(text)
@@ -161,6 +170,19 @@ func parseLongestLock(text string) (time.Duration, error) {
 		return 0, errors.New("must be at least 1m: shorter locks expire before drains can confirm or renew them")
 	}
 	return longest, nil
+}
+
+// parseNamespaces reads names of namespaces, and leaves out repeated ones.
+func parseNamespaces(text string) (names []string, err error) {
+	for name := range strings.SplitSeq(text, ",") {
+		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+			return nil, fmt.Errorf("%q is no name of a namespace", name)
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
 }
 
 // leastMemory suffices for a few hundred nodes and their pods.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gomodules.xyz/jsonpatch/v2"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,6 +60,9 @@ func (v rolloutValidator) Handle(ctx context.Context, request admission.Request)
 		return admission.Denied(strings.Join(refusals, "; "))
 	}
 	refusal, err := v.reviews.refusal(ctx, request, change)
+	if err == nil && refusal == "" {
+		refusal, err = v.reviews.refusalOfJob(ctx, request, change)
+	}
 	switch {
 	case err != nil:
 		return admission.Errored(http.StatusInternalServerError, err)
@@ -80,6 +84,21 @@ func (v rolloutValidator) observe(ctx context.Context, request admission.Request
 	}
 	change.Nodes = kube.Pointers(nodes.Items)
 	return change, nil
+}
+
+// refusalOfJob returns why the user may not have the rollout run its Job.
+func (r reviewer) refusalOfJob(ctx context.Context, request admission.Request, change validate.RolloutChange) (string, error) {
+	job := change.RunsJob()
+	if job == nil {
+		return "", nil
+	}
+	allowed, why, err := r.may(ctx, request.UserInfo, authorizationv1.ResourceAttributes{
+		Namespace: job.Namespace, Verb: "create", Group: "batch", Resource: "jobs",
+	})
+	if err != nil || allowed {
+		return "", err
+	}
+	return validate.JobRefusal(request.UserInfo.Username, job, why), nil
 }
 
 // rolloutWithoutStatus is a NodeRollout whose status was not read, so that an invalid one does not

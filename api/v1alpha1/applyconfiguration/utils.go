@@ -128,6 +128,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.RolloutCanaryApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RolloutFailure"):
 		return &apiv1alpha1.RolloutFailureApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RolloutJob"):
+		return &apiv1alpha1.RolloutJobApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RolloutMaintenance"):
 		return &apiv1alpha1.RolloutMaintenanceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RolloutNode"):

@@ -23,6 +23,11 @@ system:serviceaccount:{{ .Release.Namespace }}:ebbtide-uninstall
 {{ .Values.webhook.port | default 9443 }}
 {{- end }}
 
+{{- /* The namespaces where rollouts may run Jobs, as JSON; values of an older chart have none. */ -}}
+{{- define "ebbtide.jobNamespaces" -}}
+{{ get (get .Values "rollouts" | default dict) "jobNamespaces" | default list | toJson }}
+{{- end }}
+
 {{- /* The binding of a policy that denies. */ -}}
 {{- define "ebbtide.denies" -}}
 apiVersion: admissionregistration.k8s.io/v1

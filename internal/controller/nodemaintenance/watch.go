@@ -69,6 +69,7 @@ func (r *reconciler) maintenanceMatters(old, now *v1alpha1.NodeMaintenance) (tim
 	if old == nil || old.Generation != now.Generation ||
 		!old.DeletionTimestamp.Equal(now.DeletionTimestamp) ||
 		old.Annotations[v1alpha1.HandedOverAnnotation] != now.Annotations[v1alpha1.HandedOverAnnotation] ||
+		old.Annotations[v1alpha1.RolloutAttemptAnnotation] != now.Annotations[v1alpha1.RolloutAttemptAnnotation] ||
 		old.Annotations[v1alpha1.BridgePausedAnnotation] != now.Annotations[v1alpha1.BridgePausedAnnotation] ||
 		old.Annotations[v1alpha1.AllowScaleDownAnnotation] != now.Annotations[v1alpha1.AllowScaleDownAnnotation] ||
 		!slices.Equal(old.Finalizers, now.Finalizers) {
@@ -232,7 +233,7 @@ func (r *reconciler) held(ctx context.Context) []group.Member {
 	// What cannot be read has not been decided about either.
 	if err := r.list(ctx, &all); err == nil {
 		for i := range all.Items {
-			if m := &all.Items[i]; (m.Spec.CompleteWhen != nil || m.Spec.Deadline != nil || bridge.OfMachine(m)) && m.Spec.Stage == v1alpha1.StageDrain {
+			if m := &all.Items[i]; (m.Spec.CompleteWhen != nil || m.Spec.Deadline != nil || m.Labels[v1alpha1.RolloutLabel] != "" || bridge.OfMachine(m)) && m.Spec.Stage == v1alpha1.StageDrain {
 				r.schedule.touch(r.clock.Now(), 0, group.Maintenance(m.Name))
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -52,6 +53,8 @@ type Options struct {
 	// Served runs it while the kind NodeRollout is served.
 	Served *kube.Served
 	Skew   *kube.Skew
+	// JobNamespaces may have Jobs of rollouts.
+	JobNamespaces []string
 }
 
 // pass is the only item of the queue.
@@ -82,6 +85,11 @@ type reconciler struct {
 	flights      *flights
 	// refusals are by the name of a NodeMaintenance, failures by that of a rollout.
 	refusals, failures *refusals
+	// jobs are the caches of the namespaces that may have Jobs, newestJobs their newest states, and
+	// jobRefusals are by the namespace/name of a Job.
+	jobs        []jobCache
+	newestJobs  *newest[*batchv1.Job]
+	jobRefusals *refusals
 	// outdated are the states that the API server did not know any more.
 	outdated *outdated
 
@@ -97,7 +105,8 @@ func newReconciler(c client.Client, live client.Reader, clk clock.PassiveClock, 
 		unread:       map[string]time.Time{},
 		rollouts:     newNewest[*v1alpha1.NodeRollout](clk),
 		maintenances: newNewest[*v1alpha1.NodeMaintenance](clk),
-		flights:      newFlights(clk.Now()), refusals: newRefusals(clk), failures: newRefusals(clk), outdated: newOutdated(clk),
+		newestJobs:   newNewest[*batchv1.Job](clk), jobRefusals: newRefusals(clk),
+		flights: newFlights(clk.Now()), refusals: newRefusals(clk), failures: newRefusals(clk), outdated: newOutdated(clk),
 	}
 }
 
@@ -114,6 +123,9 @@ func Add(mgr manager.Manager, options Options) {
 		r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}, m)
 		r.emit, r.now = emit, options.Skew.Now
 		defer r.end()
+		if err := r.watchJobs(ctx, mgr, options.JobNamespaces); err != nil {
+			return err
+		}
 		of := kube.Controller[pass]{
 			Reconciler:  r,
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[pass](firstRetry, lastRetry),
@@ -161,7 +173,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ pass) (reconcile.Result, e
 func (r *reconciler) launch(
 	ctx context.Context, snapshot *core.Snapshot, decision *core.Decision, flying map[string]*writing,
 ) (due time.Duration) {
-	var names, rollouts []string
+	var names, rollouts, jobs []string
 	// No rollout has the name of this one.
 	orphans := core.RolloutDecision{Rollout: &v1alpha1.NodeRollout{}, Changes: decision.Orphans}
 	for i := range len(decision.Rollouts) + 1 {
@@ -174,7 +186,7 @@ func (r *reconciler) launch(
 		w.exists = func(name string) bool {
 			return slices.ContainsFunc(snapshot.Maintenances, func(m *v1alpha1.NodeMaintenance) bool { return m.Name == name })
 		}
-		names, rollouts = append(names, w.names...), append(rollouts, w.before.Name)
+		names, rollouts, jobs = append(names, w.names...), append(rollouts, w.before.Name), append(jobs, w.jobNames...)
 		due = kube.Soonest(due, w.due)
 		if flying[w.before.Name] == nil && !w.idle() && r.flights.begin(w) {
 			go r.fly(ctx, w)
@@ -182,6 +194,7 @@ func (r *reconciler) launch(
 	}
 	r.refusals.keep(names)
 	r.failures.keep(rollouts)
+	r.jobRefusals.keep(jobs)
 	return due
 }
 

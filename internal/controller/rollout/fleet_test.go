@@ -29,6 +29,8 @@ type fleet struct {
 	limit int
 	// blocked are the nodes whose pods do not leave.
 	blocked map[string]bool
+	// failing are the nodes whose Job fails.
+	failing map[string]bool
 	// resting is true if no work is done on drained nodes.
 	resting bool
 	// midway is called once, when one node is done and another is drained.
@@ -77,6 +79,7 @@ func (f *fleet) advance(picks func(*v1alpha1.NodeMaintenance) bool) {
 			f.step(m)
 		}
 	}
+	f.runJobs()
 }
 
 func all(*v1alpha1.NodeMaintenance) bool { return true }
@@ -92,6 +95,7 @@ func (f *fleet) step(m *v1alpha1.NodeMaintenance) {
 		f.end(m, metav1.ConditionFalse, v1alpha1.ReasonDeadlinePassed)
 	case maintenance.Stage(m) == v1alpha1.StageComplete:
 		f.end(m, metav1.ConditionFalse, v1alpha1.ReasonCancelled)
+	case f.awaitsJob(m):
 	case late || drained && !f.resting && f.upgraded(nodeOf(m)):
 		f.setStage(m, v1alpha1.StageComplete)
 	case !drained && f.blocked[nodeOf(m)]:
@@ -228,6 +232,9 @@ func (f *fleet) state() []string {
 			ended = &metav1.Condition{}
 		}
 		state = append(state, fmt.Sprint(m.Name, m.Spec.Stage, m.Labels, m.Finalizers, ended.Status, ended.Reason))
+	}
+	for _, job := range f.allJobs() {
+		state = append(state, job.Name, fmt.Sprint(job.Status.Conditions))
 	}
 	return state
 }

@@ -59,6 +59,7 @@ func (r *reconciler) observe(ctx context.Context, flying map[string]*writing) (*
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		snapshot.Rollouts = append(snapshot.Rollouts, flying[name].over(byName[name]))
 	}
+	due = kube.Soonest(due, r.observeJobs(ctx, snapshot))
 	again := r.observeMaintenances(ctx, snapshot, kube.Pointers(maintenances.Items), startsOf(flying))
 	return snapshot, kube.Soonest(due, again, rest), nil
 }

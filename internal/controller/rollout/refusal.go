@@ -27,8 +27,10 @@ type refusals struct {
 
 type refusal struct {
 	message string
-	until   time.Time
-	pause   time.Duration
+	// final is true if the API server has refused the write.
+	final bool
+	until time.Time
+	pause time.Duration
 }
 
 func newRefusals(clk clock.PassiveClock) *refusals {
@@ -39,7 +41,7 @@ func (r *refusals) add(name string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	pause := min(max(2*r.all[name].pause, firstPause), lastPause)
-	r.all[name] = refusal{message: excerpt.Of(err.Error(), maxRefusal), until: r.clock.Now().Add(pause), pause: pause}
+	r.all[name] = refusal{message: excerpt.Of(err.Error(), maxRefusal), final: isRefused(err), until: r.clock.Now().Add(pause), pause: pause}
 }
 
 func (r *refusals) drop(name string) {

@@ -52,6 +52,8 @@ type replica struct {
 	shown             v1alpha1.NodeRolloutList
 	shownMaintenances v1alpha1.NodeMaintenanceList
 	shownNodes        corev1.NodeList
+	// jobsUnknown is true while the cache of Jobs is not synced.
+	jobsUnknown bool
 	// seen are the snapshots of its decisions.
 	seen []*core.Snapshot
 }
@@ -73,6 +75,7 @@ func (w *world) manager(decide func(*core.Snapshot) *core.Decision) *replica {
 	})
 	m.reconciler = newReconciler(c, w.api.Manager, w.clock, newMetrics(prometheus.NewRegistry()))
 	m.emit = w.api.Emit
+	m.jobs = []jobCache{{Reader: w.api, namespace: "ops", synced: func() bool { return !m.jobsUnknown }}}
 	if decide == nil {
 		decide = core.Decide
 	}
@@ -102,6 +105,9 @@ func (m *replica) cached(ctx context.Context, c client.WithWatch, list client.Ob
 // create hangs if the object is stuck.
 func (m *replica) create(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 	m.wait(object.GetName())
+	if object.GetUID() == "" { // The server gives none.
+		object.SetUID(types.UID("uid-of-" + object.GetName()))
+	}
 	return m.write(func() error {
 		err := c.Create(ctx, object, options...)
 		if m.created != nil {

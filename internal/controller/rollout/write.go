@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -31,6 +32,10 @@ type writing struct {
 	changes  []core.Change
 	// names are the NodeMaintenances to write, also those that rest.
 	names []string
+	// jobs and stopJobs are to be created and deleted, jobNames those to create, also those that rest.
+	jobs     []core.JobStart
+	stopJobs []*batchv1.Job
+	jobNames []string
 	// due is when the rollout no longer rests; 0 if it does not.
 	due time.Duration
 	// orphans is true if the changes are those of rollouts that the decision did not know.
@@ -52,6 +57,7 @@ func (r *reconciler) writing(decision *core.RolloutDecision) *writing {
 			w.changes = append(w.changes, c)
 		}
 	}
+	w.chooseJobs()
 	w.due = r.failures.left(w.before.Name)
 	return w
 }
@@ -68,7 +74,7 @@ func (w *writing) idle() bool {
 	if w.due > 0 || w.outdated.has(w.before) {
 		return true
 	}
-	return !d.AddFinalizer && !d.RemoveFinalizer && len(w.starts) == 0 && len(w.changes) == 0 && !w.reports()
+	return !d.AddFinalizer && !d.RemoveFinalizer && len(w.starts) == 0 && len(w.changes) == 0 && len(w.jobs)+len(w.stopJobs) == 0 && !w.reports()
 }
 
 // reports reports whether the status has changed.
@@ -90,6 +96,7 @@ func (w *writing) write(ctx context.Context) error {
 		return err
 	}
 	complete := w.act(ctx)
+	w.actOnJobs(ctx)
 	if w.decision.RemoveFinalizer && complete {
 		if stored, err = kube.RemoveFinalizer(ctx, w.client, stored, v1alpha1.RolloutFinalizer); err != nil {
 			return fmt.Errorf("remove the finalizer: %w", err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -39,10 +40,12 @@ type rollout struct {
 	invalid error
 	target  string // a hash
 	// final is true if its status stays as it is.
-	final   bool
-	units   []*unit
-	changes []Change
-	starts  []*v1alpha1.NodeMaintenance
+	final    bool
+	units    []*unit
+	changes  []Change
+	starts   []*v1alpha1.NodeMaintenance
+	jobs     []JobStart
+	stopJobs []*batchv1.Job
 	// wakeTime is the time when time alone changes the decision; zero is never.
 	wakeTime time.Time
 	// needsLive is true if the rollout seems to be complete, by nodes of a cache.
@@ -82,7 +85,7 @@ func (r *rollout) complete() bool {
 // classify determines the state of each node of a rollout. Nodes under maintenance stay part of it,
 // even if they are no longer selected.
 func (f *fleet) classify(object *v1alpha1.NodeRollout) *rollout {
-	r := &rollout{fleet: f, object: object, target: hashOf(object.Spec.Target, object.Spec.When, object.Spec.Reboot)}
+	r := &rollout{fleet: f, object: object, target: targetOf(&object.Spec)}
 	r.spec, r.invalid = Read(&object.Spec)
 	records := f.records[string(object.UID)]
 	if r.final = r.isFinal(records); r.final {
@@ -248,7 +251,7 @@ func (r *rollout) judgeWork(u *unit, since time.Time) {
 	if !completesItself(&r.object.Spec) {
 		u.message = "The node is drained. When its work is done: " + command.Of("kubectl ebbtide complete %s", u.record.object.Name)
 	}
-	if r.spec == nil || r.spec.workTimeout == 0 || r.ClockSkewed {
+	if r.spec == nil || r.judgeJob(u) || r.spec.workTimeout == 0 || r.ClockSkewed {
 		return
 	}
 	until := since.Add(r.spec.workTimeout)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -50,6 +51,8 @@ type fleet struct {
 	byName map[string]*node
 	// records are by the UID of the rollout and the name of the node, the latest first.
 	records map[string]map[string][]*record
+	// jobsOf are the Jobs of rollouts by node.
+	jobsOf map[string][]*batchv1.Job
 }
 
 // node is a node with the decisions of rollouts about it.
@@ -94,6 +97,7 @@ func observe(s *Snapshot) *fleet {
 			slices.SortStableFunc(records, func(a, b *record) int { return cmp.Compare(b.Attempt.Attempt, a.Attempt.Attempt) })
 		}
 	}
+	f.jobsOf = jobsByNode(s)
 	return f
 }
 

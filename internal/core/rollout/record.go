@@ -13,6 +13,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/handover"
 )
 
 // maxNodeInName bounds the part of a node's name in that of its NodeMaintenance.
@@ -85,16 +86,12 @@ func (a *Attempt) name(rollout, node string) string {
 // create returns the NodeMaintenance of an attempt that has to be drained by a deadline; zero is
 // none.
 func (a *Attempt) create(owner *v1alpha1.NodeRollout, node *corev1.Node, deadline time.Time) *v1alpha1.NodeMaintenance {
-	text, err := json.Marshal(a)
-	if err != nil {
-		panic(err) // Strings and numbers.
-	}
 	of := owner.Spec.Maintenance.DeepCopy()
 	m := &v1alpha1.NodeMaintenance{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        a.name(owner.Name, node.Name),
 			Labels:      map[string]string{v1alpha1.RolloutLabel: owner.Name},
-			Annotations: map[string]string{v1alpha1.RolloutAttemptAnnotation: string(text)},
+			Annotations: map[string]string{},
 			Finalizers:  []string{v1alpha1.RolloutFinalizer},
 		},
 		Spec: v1alpha1.NodeMaintenanceSpec{
@@ -105,10 +102,7 @@ func (a *Attempt) create(owner *v1alpha1.NodeRollout, node *corev1.Node, deadlin
 	if m.Spec.Reason == "" {
 		m.Spec.Reason = "NodeRollout " + owner.Name
 	}
-	m.Spec.CompleteWhen = completeWhen(&owner.Spec)
-	if owner.Spec.Reboot {
-		m.Annotations[v1alpha1.RebootAnnotation] = "true"
-	}
+	a.mark(m, &owner.Spec)
 	if !deadline.IsZero() {
 		m.Spec.Deadline = &v1alpha1.Deadline{Time: metav1.NewTime(deadline.UTC().Truncate(time.Second)), OnDeadline: v1alpha1.DeadlineGiveBack}
 	}
@@ -137,20 +131,34 @@ func (r *record) release() Change {
 	return Change{Before: r.object, After: after, Delete: !r.live() && r.object.DeletionTimestamp == nil}
 }
 
-// retarget has the work on a node measured by a changed target.
+// retarget has the work on a node measured by a changed target. A changed job runs again.
 func (r *record) retarget(owner *v1alpha1.NodeRollout, target string) Change {
-	after := r.object.DeepCopy()
 	attempt := r.Attempt
 	attempt.Target = target
-	text, err := json.Marshal(attempt)
+	if job := jobOf(&owner.Spec); job != attempt.CronJob {
+		attempt.Job = handover.Job{CronJob: job}
+	}
+	return r.become(attempt, owner)
+}
+
+// become records another state of the attempt.
+func (r *record) become(attempt Attempt, owner *v1alpha1.NodeRollout) Change {
+	after := r.object.DeepCopy()
+	delete(after.Annotations, v1alpha1.RebootAnnotation)
+	attempt.mark(after, &owner.Spec)
+	return Change{Before: r.object, After: after}
+}
+
+// mark records the attempt in its NodeMaintenance, with what the node waits for. It reboots only
+// after its Job has succeeded.
+func (a *Attempt) mark(m *v1alpha1.NodeMaintenance, spec *v1alpha1.NodeRolloutSpec) {
+	text, err := json.Marshal(a)
 	if err != nil {
 		panic(err) // Strings and numbers.
 	}
-	after.Annotations[v1alpha1.RolloutAttemptAnnotation] = string(text)
-	after.Spec.CompleteWhen = completeWhen(&owner.Spec)
-	delete(after.Annotations, v1alpha1.RebootAnnotation)
-	if owner.Spec.Reboot {
-		after.Annotations[v1alpha1.RebootAnnotation] = "true"
+	m.Annotations[v1alpha1.RolloutAttemptAnnotation] = string(text)
+	m.Spec.CompleteWhen = completeWhen(spec)
+	if spec.Reboot && !a.Awaited() {
+		m.Annotations[v1alpha1.RebootAnnotation] = "true"
 	}
-	return Change{Before: r.object, After: after}
 }

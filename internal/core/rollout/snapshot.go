@@ -6,10 +6,12 @@ package rollout
 import (
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/handover"
 )
 
 // Snapshot holds everything that a decision depends on. Nothing in it is changed.
@@ -25,6 +27,11 @@ type Snapshot struct {
 	Maintenances []*v1alpha1.NodeMaintenance
 	// Unknown are the names of NodeMaintenances in status.working that could not be read.
 	Unknown map[string]bool
+	// Jobs holds those of rollouts. JobNamespaces has the namespaces that may have them, with false
+	// while theirs are unknown. RefusedJobs are by JobStart.Key.
+	Jobs          []*batchv1.Job
+	JobNamespaces map[string]bool
+	RefusedJobs   map[string]JobRefusal
 	// Refused has the errors of the last creation or change of a NodeMaintenance, by its name.
 	Refused map[string]string
 }
@@ -55,6 +62,10 @@ type RolloutDecision struct {
 	Starts []*v1alpha1.NodeMaintenance
 	// Changes of NodeMaintenances, by name.
 	Changes []Change
+	// Jobs are to be created. One that exists already is no error: another decision follows.
+	Jobs []JobStart
+	// StopJobs are to be deleted.
+	StopJobs []*batchv1.Job
 	// Events are to be published after everything else.
 	Events []event.Event
 }
@@ -71,10 +82,12 @@ type Change struct {
 type Attempt struct {
 	UID     string `json:"uid"`
 	NodeUID string `json:"nodeUID"`
-	// Target is a hash of spec.target.
+	// Target is a hash of spec.target, when, reboot and job.
 	Target string `json:"target"`
 	// Attempt counts all attempts of the node, Try those in a row that did not drain in time; both
 	// from 1.
 	Attempt int32 `json:"attempt"`
 	Try     int32 `json:"try"`
+
+	handover.Job
 }

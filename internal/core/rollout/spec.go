@@ -143,10 +143,10 @@ func conditionsOf(when *v1alpha1.RolloutWhen) []string {
 
 // completesItself returns true if the maintenance of a node ends without a user.
 func completesItself(spec *v1alpha1.NodeRolloutSpec) bool {
-	return spec.After != v1alpha1.AfterStayDrained && (spec.Target != nil || spec.Reboot)
+	return spec.After != v1alpha1.AfterStayDrained && (spec.Target != nil || spec.Reboot || spec.Job != nil)
 }
 
-// completeWhen returns what ends the maintenance of a node; nil if a user does.
+// completeWhen returns what a node must report before its maintenance ends; nil if nothing.
 func completeWhen(spec *v1alpha1.NodeRolloutSpec) *v1alpha1.CompleteWhen {
 	if !completesItself(spec) {
 		return nil
@@ -159,6 +159,15 @@ func completeWhen(spec *v1alpha1.NodeRolloutSpec) *v1alpha1.CompleteWhen {
 		when.NewBoot = true
 	}
 	return when
+}
+
+// targetOf returns a text that changes when nodes have to be maintained again.
+func targetOf(spec *v1alpha1.NodeRolloutSpec) string {
+	work := []any{spec.Target, spec.When, spec.Reboot}
+	if spec.Job != nil { // Otherwise an upgrade would change it.
+		work = append(work, spec.Job)
+	}
+	return hashOf(work...)
 }
 
 // hashOf returns a short text that differs if any of the values does.

@@ -11,6 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/calendar"
 	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/handover"
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 	"ebbtide.dev/ebbtide/internal/core/skew"
 )
@@ -355,7 +356,7 @@ func (b *budget) refuse(u *unit, reason string, message func() string) refusal {
 
 // attempt returns the next attempt of a node.
 func (r *rollout) attempt(u *unit) Attempt {
-	next := Attempt{UID: string(r.object.UID), NodeUID: string(u.UID), Target: r.target, Attempt: 1, Try: 1}
+	next := Attempt{UID: string(r.object.UID), NodeUID: string(u.UID), Target: r.target, Attempt: 1, Try: 1, Job: handover.Job{CronJob: jobOf(&r.object.Spec)}}
 	if u.record != nil {
 		next.Attempt = u.record.Attempt.Attempt + 1
 		if u.retry {

@@ -25,7 +25,8 @@ func (r *rollout) conclude() RolloutDecision {
 	deleting := r.object.DeletionTimestamp != nil
 	d := RolloutDecision{
 		Rollout: r.object, Status: status, Starts: r.starts,
-		Changes:         sorted(r.changes, func(c Change) string { return c.Before.Name }),
+		Changes: sorted(r.changes, func(c Change) string { return c.Before.Name }),
+		Jobs:    r.jobs, StopJobs: r.stopJobs,
 		AddFinalizer:    !has && !deleting && len(r.starts) > 0,
 		RemoveFinalizer: has && deleting && len(r.records[string(r.object.UID)]) == 0 && len(status.Working) == 0,
 	}
@@ -148,7 +149,9 @@ func (r *rollout) set(status *v1alpha1.NodeRolloutStatus, condition metav1.Condi
 
 // drains returns true while nodes of an aborted rollout are not given back.
 func (r *rollout) drains() bool {
-	return slices.ContainsFunc(r.units, func(u *unit) bool { return u.state == working && u.reason != v1alpha1.RolloutNodeDrained })
+	return slices.ContainsFunc(r.units, func(u *unit) bool {
+		return u.state == working && u.reason != v1alpha1.RolloutNodeDrained && u.reason != v1alpha1.RolloutNodeJobRunning
+	})
 }
 
 // durations returns how long the maintenances of nodes have taken that are done, in order.

@@ -57,7 +57,7 @@ func (w *world) checkIdle() {
 	d := rollout.Decide(w.snapshot())
 	for i := range d.Rollouts {
 		r := &d.Rollouts[i]
-		if len(r.Starts)+len(r.Changes)+len(r.Events) > 0 || r.AddFinalizer || r.RemoveFinalizer {
+		if len(r.Starts)+len(r.Changes)+len(w.jobWrites(r))+len(r.Events) > 0 || r.AddFinalizer || r.RemoveFinalizer {
 			w.t.Errorf("%s does not come to rest: %+v", r.Rollout.Name, r)
 		}
 		if !equality.Semantic.DeepEqual(r.Status, r.Rollout.Status) {

@@ -9,6 +9,7 @@ import (
 	"time"
 	_ "time/tzdata" // as images have no zoneinfo
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -41,6 +42,10 @@ type world struct {
 	maintenances []*v1alpha1.NodeMaintenance
 	unknown      map[string]bool
 	refused      map[string]string
+	// jobs are those of rollouts, which namespace ops may have.
+	jobs          []*batchv1.Job
+	jobNamespaces map[string]bool
+	refusedJobs   map[string]rollout.JobRefusal
 	// late are the NodeMaintenances whose deadline has given their node back.
 	late map[string]bool
 	// handedOver has the times when nodes were drained that come back.
@@ -54,6 +59,7 @@ func newWorld(t testing.TB, nodes ...string) *world {
 	w := &world{
 		t: t, now: time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC), // a Monday
 		unknown: map[string]bool{}, refused: map[string]string{}, late: map[string]bool{}, handedOver: map[string]time.Time{}, attempts: map[*v1alpha1.NodeMaintenance]rollout.Attempt{},
+		jobNamespaces: map[string]bool{"ops": true}, refusedJobs: map[string]rollout.JobRefusal{},
 	}
 	for _, name := range nodes {
 		w.join(name)
@@ -193,12 +199,13 @@ func gone(o metav1.Object) bool {
 func (w *world) collect() {
 	w.rollouts = slices.DeleteFunc(slices.Clone(w.rollouts), func(r *v1alpha1.NodeRollout) bool { return gone(r) })
 	w.maintenances = slices.DeleteFunc(slices.Clone(w.maintenances), func(m *v1alpha1.NodeMaintenance) bool { return gone(m) })
+	w.collectJobs()
 }
 
 func (w *world) snapshot() *rollout.Snapshot {
 	return &rollout.Snapshot{
 		Now: w.now, ClockSkewed: w.skewed, Live: true, Rollouts: slices.Clone(w.rollouts), Nodes: slices.Clone(w.nodes), Maintenances: slices.Clone(w.maintenances),
-		Unknown: w.unknown, Refused: w.refused,
+		Unknown: w.unknown, Refused: w.refused, Jobs: slices.Clone(w.jobs), JobNamespaces: w.jobNamespaces, RefusedJobs: w.refusedJobs,
 	}
 }
 
@@ -240,6 +247,7 @@ func (w *world) applyRollout(d *rollout.RolloutDecision, stop func() bool) (stop
 	for _, c := range d.Changes {
 		writes = append(writes, func() { w.applyChange(c) })
 	}
+	writes = append(writes, w.jobWrites(d)...)
 	for _, write := range writes {
 		if stop() {
 			return true

@@ -957,6 +957,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: dev.ebbtide.ebbtide.api.v1alpha1.RolloutFailure
       default: {}
+    - name: job
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.RolloutJob
     - name: maintenance
       type:
         namedType: dev.ebbtide.ebbtide.api.v1alpha1.RolloutMaintenance
@@ -1201,6 +1204,15 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 3600
+- name: dev.ebbtide.ebbtide.api.v1alpha1.RolloutJob
+  map:
+    fields:
+    - name: cronJob
+      type:
+        scalar: string
+    - name: namespace
+      type:
+        scalar: string
 - name: dev.ebbtide.ebbtide.api.v1alpha1.RolloutMaintenance
   map:
     fields:

@@ -31,17 +31,19 @@ type When struct {
 	maintenance types.UID
 	node        string
 	boots       int32 // 0 if the node need not boot
+	job         Job
 	ready       time.Duration
 	// record is nil if the node was not handed over yet.
 	record *Record
 }
 
-// Read reads spec.completeWhen and its record; nil if there is none. Node is the only node that the
-// maintenance can select; empty if it may select several. The error names the field at fault.
+// Read reads spec.completeWhen, the Job of a rollout, and the record; nil if there is nothing to
+// wait for. Node is the only node that the maintenance can select; empty if it may select several.
+// The error names the field at fault.
 func Read(m *v1alpha1.NodeMaintenance, node string) (*When, error) {
-	spec := m.Spec.CompleteWhen
+	spec, job := m.Spec.CompleteWhen, jobOf(m)
 	switch {
-	case spec == nil:
+	case spec == nil && job.CronJob == "":
 		return nil, nil
 	case node == "":
 		return nil, errors.New("spec.completeWhen: works on one node: select it by matchFields metadata.name")
@@ -50,7 +52,11 @@ func Read(m *v1alpha1.NodeMaintenance, node string) (*When, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &When{target: target, maintenance: m.UID, node: node, record: readRecord(m, node), ready: usualReadySeconds * time.Second}
+	if spec == nil { // The Job is all that there is to wait for.
+		spec = &v1alpha1.CompleteWhen{}
+		target = &Target{spec: spec}
+	}
+	w := &When{target: target, maintenance: m.UID, node: node, job: job, record: readRecord(m, node), ready: usualReadySeconds * time.Second}
 	if spec.ReadySeconds != nil {
 		w.ready = time.Duration(*spec.ReadySeconds) * time.Second
 	}
@@ -139,6 +145,9 @@ func (v Verdict) Condition() metav1.Condition {
 
 // missing returns which condition besides Ready the node does not meet; reason is empty if none.
 func (w *When) missing(node *corev1.Node, record *Record) (reason, message string) {
+	if w.job.Awaited() {
+		return v1alpha1.ReasonWaitingForJob, fmt.Sprintf("the Job of its rollout has not succeeded on %s", node.Name)
+	}
 	if booted := record.Seen.BootCount; booted < w.boots {
 		message = fmt.Sprintf("%s has not booted", node.Name)
 		if w.boots > 1 {

@@ -2,6 +2,7 @@ package handover_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,8 @@ type site struct {
 	// ready is since when the node is Ready.
 	ready  time.Time
 	marked bool
+	// extra are further annotations.
+	extra map[string]string
 }
 
 // newSite hands over a node that is in a boot, with kubelet v1.36.4.
@@ -60,6 +63,7 @@ func (s *site) decide() handover.Decision {
 		Ready: &corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(s.ready)},
 	})
 	s.m.Annotations = map[string]string{v1alpha1.HandedOverAnnotation: d.Record.Text()}
+	maps.Copy(s.m.Annotations, s.extra)
 	s.marked = s.marked || d.Marked
 	return d
 }

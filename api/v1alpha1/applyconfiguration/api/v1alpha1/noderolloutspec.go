@@ -21,8 +21,8 @@ type NodeRolloutSpecApplyConfiguration struct {
 	Mode *apiv1alpha1.RolloutMode `json:"mode,omitempty"`
 	// target lists what a node must report when its maintenance is done; the maintenance then
 	// completes automatically. Nodes that report the versions already are skipped, unless newBoot
-	// is set. When target changes, nodes that do not meet it are maintained again. If target and
-	// reboot are unset, a user completes each maintenance.
+	// is set. When target changes, nodes that do not meet it are maintained again. If target,
+	// reboot and job are unset, a user completes each maintenance.
 	Target *CompleteWhenApplyConfiguration `json:"target,omitempty"`
 	// when lists reasons to maintain a node besides target. If target and when are unset, each
 	// node is maintained once.
@@ -30,6 +30,9 @@ type NodeRolloutSpecApplyConfiguration struct {
 	// reboot makes the agent of each node reboot it when it is drained. The maintenance then
 	// completes after the boot. It needs the agent with --reboot.
 	Reboot *bool `json:"reboot,omitempty"`
+	// job is run on each node when it is drained, before the reboot. It has to succeed before the
+	// maintenance completes; if it fails, the node has failed and stays drained.
+	Job *RolloutJobApplyConfiguration `json:"job,omitempty"`
 	// after is the end of a node's maintenance. GiveBack returns the node to service when its
 	// work is done. StayDrained is finished with a node when it is drained, and leaves it drained;
 	// target then only says which nodes need maintenance. Defaults to GiveBack.
@@ -111,6 +114,14 @@ func (b *NodeRolloutSpecApplyConfiguration) WithWhen(value *RolloutWhenApplyConf
 // If called multiple times, the Reboot field is set to the value of the last call.
 func (b *NodeRolloutSpecApplyConfiguration) WithReboot(value bool) *NodeRolloutSpecApplyConfiguration {
 	b.Reboot = &value
+	return b
+}
+
+// WithJob sets the Job field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Job field is set to the value of the last call.
+func (b *NodeRolloutSpecApplyConfiguration) WithJob(value *RolloutJobApplyConfiguration) *NodeRolloutSpecApplyConfiguration {
+	b.Job = value
 	return b
 }
 

@@ -13,8 +13,8 @@ type RolloutCanaryApplyConfiguration struct {
 	// from 0 to 604800. Defaults to 0.
 	SoakSeconds *int32 `json:"soakSeconds,omitempty"`
 	// approved makes other nodes wait for a user while it is false. Setting it to true needs the
-	// verb approve on noderollouts. It becomes false again when nodeSelector, target, when or
-	// reboot changes. If unset, no approval is needed.
+	// verb approve on noderollouts. It becomes false again when nodeSelector, target, when, reboot
+	// or job changes. If unset, no approval is needed.
 	Approved *bool `json:"approved,omitempty"`
 }
 
