@@ -36,6 +36,10 @@ func chart(ctx context.Context, spec Spec) ([]*unstructured.Unstructured, error)
 	for _, one := range strings.FieldsFunc(spec.Bridges, func(r rune) bool { return r == ',' }) {
 		bridges = append(bridges, one)
 	}
+	var namespaces []any
+	for _, one := range spec.jobNamespaces() {
+		namespaces = append(namespaces, one)
+	}
 	kinds := Kinds()
 	if spec.OnlyWebhooks {
 		kinds = []string{}
@@ -44,10 +48,31 @@ func chart(ctx context.Context, spec Spec) ([]*unstructured.Unstructured, error)
 		"machines":         map[string]any{"enabled": !spec.NoMachines},
 		"evictionRequests": map[string]any{"enabled": spec.EvictionRequests},
 		"bridges":          bridges,
+		"rollouts":         map[string]any{"jobNamespaces": namespaces},
 	})
+	for _, one := range spec.jobNamespaces() {
+		namespace := &unstructured.Unstructured{}
+		namespace.SetAPIVersion("v1")
+		namespace.SetKind("Namespace")
+		namespace.SetName(one)
+		objects = slices.Insert(objects, 0, namespace)
+	}
 	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
 		return o.GetName() == spec.Lacks && strings.HasSuffix(o.GetKind(), "Binding")
 	}), err
+}
+
+func (s Spec) jobNamespaces() []string {
+	return strings.FieldsFunc(s.JobNamespaces, func(r rune) bool { return r == ',' })
+}
+
+// managerArgs are those of the manager that tests share.
+func (s Spec) managerArgs() []string {
+	args := []string{"--bridge=" + s.Bridges}
+	if s.JobNamespaces != "" {
+		args = append(args, "--rollout-job-namespaces="+s.JobNamespaces)
+	}
+	return args
 }
 
 // Kinds are what the chart is told of the API servers of tests, for helm.Release: nil means

@@ -57,6 +57,9 @@ type Spec struct {
 	// Bridges are names for the manager's flag --bridge, separated by commas. It has the
 	// rights for these.
 	Bridges string
+	// JobNamespaces are names of namespaces, separated by commas, where rollouts may run Jobs. They
+	// exist.
+	JobNamespaces string
 	// Lacks is the name of bindings of the chart that are not there, so that the manager has not
 	// the rights of that role.
 	Lacks string
@@ -264,7 +267,7 @@ func start(spec Spec) (*plane, int, error) {
 		return nil, 0, err
 	}
 	p := &plane{Cluster: c}
-	p.manager.plane, p.manager.bridges = p, spec.Bridges
+	p.manager.plane, p.manager.args = p, spec.managerArgs()
 	shared.planes[k] = p
 	if spec.Workload {
 		return p, shared.users, nil

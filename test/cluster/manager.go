@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 
@@ -12,8 +13,8 @@ import (
 // Manager is the controller manager of a control plane, a process under its
 // own identity. Tests share it, as they share the control plane.
 type Manager struct {
-	plane   *plane
-	bridges string
+	plane *plane
+	args  []string
 
 	mu      sync.Mutex
 	running *sandbox.Manager
@@ -46,7 +47,7 @@ func (m *Manager) start(ctx context.Context) error {
 	if m.alive() {
 		return nil
 	}
-	args := []string{"--bridge=" + m.bridges}
+	args := slices.Clone(m.args)
 	if m.plane.tap != nil {
 		args = append(args, "--kubeconfig="+m.plane.tap.kubeconfig)
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,7 +53,7 @@ func (c *Cluster) AddReplica(t testing.TB) (Replica, error) {
 	if err != nil {
 		return r, err
 	}
-	args := []string{"--leader-elect=true", "--metrics-bind-address=" + r.metrics, "--webhook-bind-address=" + r.webhook, "--bridge=" + c.plane.manager.bridges}
+	args := append(slices.Clone(c.plane.manager.args), "--leader-elect=true", "--metrics-bind-address="+r.metrics, "--webhook-bind-address="+r.webhook)
 	if c.plane.tap != nil {
 		args = append(args, "--kubeconfig="+c.plane.tap.kubeconfig)
 	}
