@@ -34,7 +34,7 @@ export K8S_VERSION
 export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench sandbox sandbox-down demo demo-machines demo-node demo-fleet demo-eviction-request test-versions proof-eviction-requests proof-surge proof-placement proof-daemonset proof-locks proof-leaders proof-preflight proof-rollouts proof-agent bench-node model image release reproduce
+.PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench bench-fleet sandbox sandbox-down demo demo-machines demo-node demo-fleet demo-eviction-request test-versions proof-eviction-requests proof-surge proof-placement proof-daemonset proof-locks proof-leaders proof-preflight proof-rollouts proof-agent bench-node model image release reproduce
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -218,6 +218,9 @@ model: ## Check the protocol of drain locks, and broken variants of it, with Spi
 bench: programs ## Run the benchmarks against the oracle, kubectl drain and Cluster API
 	cd test/bench && go run . -benchmarks '$(BENCHMARKED)'
 	$(MAKE) bench-capi
+
+bench-fleet: programs ## Compare a NodeRollout over 50 nodes with a loop over kubectl drain (20 minutes)
+	cd test/bench && go run . -scenarios fleet -contenders kubectl,ebbtide -json ../../bench-fleet.json
 
 image: ## Build the manager image into .bin/release: an OCI layout, and an archive for each architecture
 	go run ./internal/release image .bin/release

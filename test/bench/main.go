@@ -100,7 +100,9 @@ func measure(ctx context.Context, args arguments, scenarios []scenario.Scenario,
 			break
 		}
 		fmt.Fprintln(options.Progress, "measuring", scenario.Name)
-		results.Lines = append(results.Lines, report.Judge(scenario.Run(ctx, l, options))...)
+		for _, sheet := range scenario.Run(ctx, l, options) {
+			results.Lines = append(results.Lines, report.Judge(sheet)...)
+		}
 	}
 	return results, ctx.Err()
 }

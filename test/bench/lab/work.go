@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/sandbox"
 )
 
 const (
@@ -62,6 +63,8 @@ type app struct {
 	budget           *policyv1.PodDisruptionBudgetSpec
 	// surge is the Deployment's maxSurge; 0 for pods that do not surge.
 	surge int
+	// readyAfter delays the readiness of its pods; empty for pods that are ready at once.
+	readyAfter string
 }
 
 func (w Work) nodes() int { return max(w.Nodes, 1) }
@@ -88,20 +91,27 @@ func (load *Load) deployment(app app) *appsv1.Deployment {
 	selector := &metav1.LabelSelector{MatchLabels: meta.Labels}
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels}, Spec: podSpec()}
 	template.Spec.NodeSelector = load.labels()
+	template.Annotations = app.annotations()
 	deployment := &appsv1.Deployment{
 		ObjectMeta: meta,
 		Spec:       appsv1.DeploymentSpec{Replicas: new(app.replicas), Selector: selector, Template: template},
 	}
 	if app.surge > 0 {
-		deployment.Spec.Template.Annotations = surges()
 		deployment.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: new(intstr.FromInt(app.surge))}
 	}
 	return deployment
 }
 
-// surges is how a pod says that it is moved by surging.
-func surges() map[string]string {
-	return map[string]string{v1alpha1.EvacuatorAnnotationPrefix + v1alpha1.DeploymentEvacuatorClass: "10000/controller"}
+// annotations are those of the pods of a Deployment.
+func (a app) annotations() map[string]string {
+	annotations := map[string]string{}
+	if a.surge > 0 {
+		annotations[v1alpha1.EvacuatorAnnotationPrefix+v1alpha1.DeploymentEvacuatorClass] = "10000/controller"
+	}
+	if a.readyAfter != "" {
+		annotations[sandbox.ReadyAfter] = a.readyAfter
+	}
+	return annotations
 }
 
 func (load *Load) budget(app app) *policyv1.PodDisruptionBudget {

@@ -7,6 +7,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -20,7 +21,7 @@ const (
 
 // Goal is what a scenario asks of Ebbtide.
 type Goal struct {
-	// AtMost is the highest value that is good enough.
+	// AtMost is the highest value that is good enough; infinite for any.
 	AtMost float64
 	// TimesOracle makes AtMost a multiple of the oracle's value.
 	TimesOracle bool
@@ -85,8 +86,9 @@ func Judge(sheet Sheet) []Line {
 			line.Ratio = new(*line.Value / *oracle)
 		}
 		if run.Contender == Ebbtide || run.Contender == Maintenance {
-			line.Goal = sheet.Goal.words(sheet.Unit)
-			line.Pass = new(sheet.passes(line))
+			if line.Goal = sheet.Goal.words(sheet.Unit); line.Goal != "" {
+				line.Pass = new(sheet.passes(line))
+			}
 		}
 		lines = append(lines, line)
 	}
@@ -128,9 +130,12 @@ func (s Sheet) passes(line Line) bool {
 }
 
 func (g Goal) words(unit string) string {
-	words := []string{fmt.Sprintf("≤ %g %s", g.AtMost, unit)}
-	if g.TimesOracle {
-		words = []string{fmt.Sprintf("≤ %g × oracle", g.AtMost)}
+	var words []string
+	switch {
+	case g.TimesOracle:
+		words = append(words, fmt.Sprintf("≤ %g × oracle", g.AtMost))
+	case !math.IsInf(g.AtMost, 1):
+		words = append(words, fmt.Sprintf("≤ %g %s", g.AtMost, unit))
 	}
 	switch {
 	case g.Margin > 0 && g.Margin < 1:

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"math"
 	"testing"
 )
 
@@ -17,6 +18,7 @@ func TestGoals(t *testing.T) {
 	thrice := Goal{AtMost: 1.5, TimesOracle: true, Beats: "kubectl", Margin: 3}
 	near := Goal{AtMost: 1.3, TimesOracle: true, Beats: "kubectl", Margin: 1 / 1.3}
 	absolute := Goal{AtMost: 250}
+	relative := Goal{AtMost: math.Inf(1), Beats: "kubectl"}
 	tests := map[string]struct {
 		sheet Sheet
 		want  string
@@ -32,6 +34,8 @@ func TestGoals(t *testing.T) {
 		"no kubectl to compare with":                   {sheet(ratio, run(Oracle, 2), run(Ebbtide, 2)), "MISS"},
 		"an absolute goal needs no oracle":             {sheet(absolute, run(Ebbtide, 250)), "pass"},
 		"an absolute goal missed":                      {sheet(absolute, run(Ebbtide, 251)), "MISS"},
+		"a goal without a number":                      {sheet(relative, run("kubectl", 500), run(Ebbtide, 499)), "pass"},
+		"a goal without a number missed":               {sheet(relative, run("kubectl", 500), run(Ebbtide, 500)), "MISS"},
 		"a failed run is never a pass":                 {sheet(absolute, Run{Contender: Ebbtide, Values: []float64{1}, Failure: "timeout"}), "FAILED"},
 		"nothing measured":                             {sheet(absolute, run(Ebbtide)), "MISS"},
 	}
@@ -45,5 +49,12 @@ func TestGoals(t *testing.T) {
 				t.Errorf("Missed = %t for a result of %s", Missed(lines), test.want)
 			}
 		})
+	}
+}
+
+func TestAValueWithoutAGoalIsOnlyShown(t *testing.T) {
+	lines := Judge(sheet(Goal{AtMost: math.Inf(1)}, run(Ebbtide, 1)))
+	if got := lines[0]; got.Pass != nil || got.Goal != "" || got.result() != "-" {
+		t.Errorf("line = %+v, want no goal", got)
 	}
 }

@@ -33,21 +33,31 @@ type Scenario struct {
 	// Name by which it is asked for.
 	Name string
 	// Run measures the contenders.
-	Run func(context.Context, *lab.Lab, Options) report.Sheet
+	Run func(context.Context, *lab.Lab, Options) []report.Sheet
+	// OnRequest keeps it out of the runs for which no scenario is named.
+	OnRequest bool
+}
+
+// one makes the only sheet of a scenario its list of sheets.
+func one(run func(context.Context, *lab.Lab, Options) report.Sheet) func(context.Context, *lab.Lab, Options) []report.Sheet {
+	return func(ctx context.Context, l *lab.Lab, options Options) []report.Sheet {
+		return []report.Sheet{run(ctx, l, options)}
+	}
 }
 
 // All are the scenarios in the order in which they are run.
 func All() []Scenario {
 	return []Scenario{
-		{"free", Free},
-		{"budget", Budget},
-		{"slow", Slow},
-		{"bulk", Bulk},
-		{"crowd", Crowd},
-		{"machines", Machines},
-		{"waves", Waves},
-		{"react", React},
-		{"writes", Writes},
+		{Name: "free", Run: one(Free)},
+		{Name: "budget", Run: one(Budget)},
+		{Name: "slow", Run: one(Slow)},
+		{Name: "bulk", Run: one(Bulk)},
+		{Name: "crowd", Run: one(Crowd)},
+		{Name: "machines", Run: one(Machines)},
+		{Name: "waves", Run: one(Waves)},
+		{Name: "react", Run: one(React)},
+		{Name: "writes", Run: one(Writes)},
+		{Name: "fleet", Run: Fleet, OnRequest: true},
 	}
 }
 
@@ -60,15 +70,19 @@ func Select(names []string) ([]Scenario, error) {
 		}
 	}
 	if len(selected) != len(names) {
-		return nil, fmt.Errorf("of the scenarios %q only %d exist; those are %q", names, len(selected), Names())
+		return nil, fmt.Errorf("of the scenarios %q only %d exist; those are %q", names, len(selected), namesOf(All()))
 	}
 	return selected, nil
 }
 
-// Names are the names of all scenarios.
+// Names are the names of the scenarios that are run unless others are asked for.
 func Names() []string {
+	return namesOf(slices.DeleteFunc(All(), func(s Scenario) bool { return s.OnRequest }))
+}
+
+func namesOf(scenarios []Scenario) []string {
 	var names []string
-	for _, scenario := range All() {
+	for _, scenario := range scenarios {
 		names = append(names, scenario.Name)
 	}
 	return names
