@@ -246,6 +246,22 @@ func TestEstimateFollowsTheNodesThatAreDone(t *testing.T) {
 	difference.None(t, "complete", "", estimate(w))
 }
 
+func TestEstimateOfAShortRolloutIsNotRoundedToMinutes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "a", "b", "c", "d", "e")
+	started()(w)
+	for _, test := range []struct {
+		node string
+		left time.Duration
+	}{{"a", 33 * time.Second}, {"b", 25 * time.Second}} {
+		w.now = w.now.Add(8 * time.Second)
+		w.succeed(test.node)
+		w.settle()
+		r, _ := find(w.rollouts, "patch")
+		difference.None(t, test.node, test.left.String(), r.Status.EstimatedCompletionTime.Sub(w.now).String())
+	}
+}
+
 func TestTimeLeftIsThatOfNineTenthsOfTheNodes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "a", "b", "c")

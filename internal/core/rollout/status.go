@@ -176,7 +176,8 @@ func (r *rollout) percentile(percent int, usual time.Duration) time.Duration {
 }
 
 // estimate returns when the rollout is complete, if nodes take as long as before; nil if nothing can
-// start. An estimate stays until it is wrong by a tenth of the time that is left.
+// start. It is rounded up to a twentieth of the time that is left, from a second to a minute, and
+// stays until it is wrong by a tenth of that time.
 func (r *rollout) estimate(status *v1alpha1.NodeRolloutStatus) *metav1.Time {
 	left := status.WorkingCount + status.WaitingCount
 	if left == 0 || r.spec == nil || r.ending() || status.WaitingCount > 0 && r.refusal().reason != "" {
@@ -190,8 +191,9 @@ func (r *rollout) estimate(status *v1alpha1.NodeRolloutStatus) *metav1.Time {
 	rounds := (int(left) + limit - 1) / limit
 	soak := time.Duration(r.object.Spec.SoakSeconds) * time.Second
 	remaining := time.Duration(rounds) * (each + soak)
-	at := r.Now.Add(remaining).Truncate(time.Minute).Add(time.Minute)
-	if known := r.object.Status.EstimatedCompletionTime; known != nil && known.Sub(at).Abs() <= max(time.Minute, remaining/10) {
+	step := min(max(remaining/20, time.Second), time.Minute).Truncate(time.Second)
+	at := r.Now.Add(remaining).Truncate(step).Add(step)
+	if known := r.object.Status.EstimatedCompletionTime; known != nil && known.Sub(at).Abs() <= max(step, remaining/10) {
 		return known.DeepCopy()
 	}
 	return new(metav1.NewTime(at.UTC()))
