@@ -24,17 +24,18 @@ import (
 func TestTheChartStartsTheManagerAsItCanBeStarted(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ values, want string }{
-		"defaults": {want: "namespace tides, machines false, callers of  [], shutdowns to DaemonSet and 30% [], bridges [], EvictionRequests off"},
+		"defaults": {want: "namespace tides, machines false, callers of  [], shutdowns to DaemonSet and 30% [], bridges [], EvictionRequests off, Jobs in []"},
 		"everything": {
 			values: `
 machines: {enabled: true}
 bridges: [karpenter, cluster-api]
+rollouts: {jobNamespaces: [ops, patching]}
 evictionRequests: {enabled: true}
 certManager: {enabled: true}
 shutdowns: {depth: Static, deleteBefore: 45s, priorities: [0, 100000, 1000000000]}
 webhook: {port: 10250, clientCA: {configMap: callers, names: [a, b]}}
 extraArgs: [--surge=auto, --namespace=elsewhere]`,
-			want: "namespace elsewhere, machines true, callers of /etc/ebbtide/webhook-client/ca.crt [a b], shutdowns to Static and 45s [0 100000 1000000000], bridges [cluster-api karpenter], EvictionRequests auto",
+			want: "namespace elsewhere, machines true, callers of /etc/ebbtide/webhook-client/ca.crt [a b], shutdowns to Static and 45s [0 100000 1000000000], bridges [cluster-api karpenter], EvictionRequests auto, Jobs in [ops patching]",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -45,8 +46,8 @@ extraArgs: [--surge=auto, --namespace=elsewhere]`,
 			set := flag.NewFlagSet("ebbtide", flag.ContinueOnError)
 			set.SetOutput(io.Discard)
 			f, err := parseFlags(set, container.Args)
-			got := fmt.Sprintf("namespace %s, machines %t, callers of %s %v, shutdowns to %s and %s %v, bridges %v, EvictionRequests %s",
-				f.namespace, f.machines, f.webhookClient.CAFile, f.webhookClient.Names, f.shutdowns.Depth, f.shutdowns.DeleteBefore, f.shutdowns.Priorities, f.bridges, f.evictionRequests)
+			got := fmt.Sprintf("namespace %s, machines %t, callers of %s %v, shutdowns to %s and %s %v, bridges %v, EvictionRequests %s, Jobs in %v",
+				f.namespace, f.machines, f.webhookClient.CAFile, f.webhookClient.Names, f.shutdowns.Depth, f.shutdowns.DeleteBefore, f.shutdowns.Priorities, f.bridges, f.evictionRequests, f.jobNamespaces)
 			if got != test.want || err != nil || !f.leaderElect || !f.webhooks || set.NArg() > 0 {
 				t.Errorf("%s (%v), want %s", got, err, test.want)
 			}

@@ -19,12 +19,14 @@ const rebootRequired = "reboot-required"
 // rolloutNeed are the flags that say which nodes of a rollout need maintenance.
 type rolloutNeed struct {
 	When               []string
+	Job                string
 	Reboot, Continuous bool
 }
 
 func (n *rolloutNeed) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&n.When, "when", nil, "maintain only nodes that need it: reboot-required, or a type of node conditions (e.g. KernelDeadlock); can be repeated")
+	flags.StringVar(&n.Job, "job", "", "CronJob as NAMESPACE/NAME, whose Job must succeed on each drained node, before a reboot (see docs/fleet.md)")
 	flags.BoolVar(&n.Reboot, "reboot", false, "have the agents of the nodes reboot them when they are drained (see docs/fleet.md)")
 	flags.BoolVar(&n.Continuous, "continuous", false, "maintain nodes whenever they need it, and never end; requires --when or --until")
 	fixedValues(cmd, "when", rebootRequired)
@@ -42,8 +44,14 @@ func (n *rolloutNeed) set(spec *v1alpha1.NodeRolloutSpec) error {
 			spec.When.Conditions = append(spec.When.Conditions, one)
 		}
 	}
+	var err error
 	spec.Reboot = n.Reboot
+	if spec.Job, err = jobOf(n.Job); err != nil {
+		return err
+	}
 	switch {
+	case n.Job != "" && spec.After == v1alpha1.AfterStayDrained:
+		return errors.New("--job and --stay-drained contradict each other")
 	case n.Reboot && spec.After == v1alpha1.AfterStayDrained:
 		return errors.New("--reboot and --stay-drained contradict each other")
 	case !n.Continuous:
@@ -53,6 +61,18 @@ func (n *rolloutNeed) set(spec *v1alpha1.NodeRolloutSpec) error {
 	}
 	spec.Mode = v1alpha1.RolloutContinuous
 	return nil
+}
+
+// jobOf returns the job that a flag names; nil if it is empty.
+func jobOf(text string) (*v1alpha1.RolloutJob, error) {
+	if text == "" {
+		return nil, nil
+	}
+	namespace, name, _ := strings.Cut(text, "/")
+	if len(validation.IsDNS1123Label(namespace))+len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return nil, fmt.Errorf("--job must be the namespace and the name of a CronJob, such as ops/patch, not %q", excerpt.Line(text, maxSaid))
+	}
+	return &v1alpha1.RolloutJob{Namespace: namespace, CronJob: name}, nil
 }
 
 func (n *rolloutNeed) when(spec *v1alpha1.NodeRolloutSpec) *v1alpha1.RolloutWhen {

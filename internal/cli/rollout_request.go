@@ -65,7 +65,11 @@ func rolloutNameOf(prefix, selector string, spec *v1alpha1.NodeRolloutSpec) stri
 	}
 	sum := fnv.New32a()
 	// Such values can always be encoded.
-	work, _ := json.Marshal([]any{spec.NodeSelector, spec.Mode, spec.Target, spec.When, spec.Reboot, spec.After})
+	parts := []any{spec.NodeSelector, spec.Mode, spec.Target, spec.When, spec.Reboot, spec.After}
+	if spec.Job != nil { // Otherwise an upgrade of the plugin would change the name.
+		parts = append(parts, spec.Job)
+	}
+	work, _ := json.Marshal(parts)
 	_, _ = sum.Write(work)
 	return fmt.Sprintf("%s-%s-%s", prefix, of, rand.SafeEncodeString(fmt.Sprint(sum.Sum32())))
 }

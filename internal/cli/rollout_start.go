@@ -43,12 +43,14 @@ same rollout.
 --until says what a node must report to be done; nodes that report the versions
 already are left alone. Without it, you complete the maintenance of each node.
 Ebbtide drains the nodes and returns them to service; your tools patch or reboot
-them when they have the label ` + v1alpha1.HandedOverLabel + `. With --reboot, the
-agents of the nodes reboot them.
+them when they have the label ` + v1alpha1.HandedOverLabel + `. With --job, a Job
+made from a CronJob runs on each of them. With --reboot, the agents of the nodes
+reboot them.
 
 The exit code is 0 when all nodes are done, and 2 if nodes have failed or are
 not done within --timeout. Requires the verbs list on nodes, create, get, list
-and watch on noderollouts, and delete on the nodes.`,
+and watch on noderollouts, and delete on the nodes; --job also create on jobs in
+its namespace.`,
 		Example: `  # Reboot a pool into a new kernel at night, two nodes at a time
   kubectl ebbtide rollout start -l pool=a --max 2 --until kernel=6.12.9 \
     --window "mon-fri 22:00-04:00 Europe/Berlin"
@@ -56,6 +58,9 @@ and watch on noderollouts, and delete on the nodes.`,
   # Upgrade kubelets, two canary nodes first, then one zone at a time
   kubectl ebbtide rollout start -l pool=a --until kubelet=1.37.1 --max 3 \
     --canary 2 --canary-soak 1h --zone-by topology.kubernetes.io/zone
+
+  # Run a Job on each node, and reboot it
+  kubectl ebbtide rollout start -l pool=a --job ops/patch --reboot
 
   # Reboot nodes whenever they require it, one at a time
   kubectl ebbtide rollout start -l pool=a --when reboot-required --reboot --continuous

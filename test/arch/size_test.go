@@ -12,7 +12,7 @@ import (
 const (
 	// Bounds of the words of a page, and of all pages that people write for users, without blocks
 	// of code.
-	longestDecision, longestSecurity, longestAPI, allDocs = 800, 900, 11000, 14600
+	longestDecision, longestSecurity, longestAPI, allDocs = 1000, 900, 11000, 14600
 	// questions is the number of questions that docs/faq.md answers at least.
 	questions = 20
 )

@@ -32,6 +32,7 @@ spec:
 const (
 	deletesInPlace = "  maintenance: {inPlace: {expectedDowntimeSeconds: 600, onLockTimeout: Delete}}"
 	approvesItself = "  canary: {nodeCount: 1, approved: true}"
+	jobOfDefault   = "{apiVersion: batch/v1, kind: Job, metadata: {namespace: default, name: patch}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}"
 	allDone        = "status: {nodeCount: 1, doneCount: 1, workingCount: 0, waitingCount: 0, failedCount: 0, skippedCount: 0}"
 )
 
@@ -48,6 +49,7 @@ var ofRoller = []attempt{
 	{"deletes the rollout of others", deletes(rolloutB), "noderollouts.ebbtide.dev"},
 	{"deletes past budgets by a rollout", creates(rolls(byNameA, deletesInPlace)), "ebbtide-bypass-budgets-rollout"},
 	{"approves its own canary", creates(rolls(byNameA, approvesItself)), "ebbtide-rollout-approval"},
+	{"runs a Job where it may not create any", creates(rolls(byNameA, "  job: {namespace: default, cronJob: patch}")), "noderollouts.ebbtide.dev"},
 	{"says that nodes are done", reports(rolloutB, allDone), rbac},
 	{"forges an attempt of the rollout of others", creates(attemptOf(byNameA, "")), "ebbtide-rollouts"},
 	{"makes a NodeMaintenance one of a rollout", patches(maintenance, "metadata: {labels: {ebbtide.dev/rollout: MAINTENANCE}}"), "ebbtide-rollouts"},
@@ -57,6 +59,7 @@ var ofRoller = []attempt{
 // ofManagerAndRollouts are attempts with the manager's token.
 var ofManagerAndRollouts = []attempt{
 	{"creates a rollout", creates(rolls(byNameB, "")), rbac},
+	{"runs a Job where the chart gives no right to", creates(jobOfDefault), rbac},
 	{"continues the rollout of others", patches(rolloutB, "spec: {state: Running}"), "ebbtide-accounts"},
 	{"widens the rollout of others", patches(rolloutB, "spec: {nodeSelector: {nodeSelectorTerms: ["+byLabel+"]}}"), "ebbtide-accounts"},
 	{"drains nodes by labels for a rollout", creates(attemptOf(byLabel, "")), "ebbtide-manager-shutdowns"},

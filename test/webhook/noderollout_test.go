@@ -87,6 +87,57 @@ func TestRolloutNeedsTheRightToDeleteItsNodes(t *testing.T) {
 	must(t, user.Delete(t.Context(), own))
 }
 
+// Whoever may create a rollout, but no Jobs in a namespace, has none of them run.
+func TestRolloutNeedsTheRightToCreateItsJobs(t *testing.T) {
+	t.Parallel()
+	c := newAPI(t)
+	namespace := c.Namespace(t)
+	name, user := c.User(t, rollsOut, deletes())
+	refusal := fmt.Sprintf("spec.job: user %q may not create Jobs in namespace %q", name, namespace)
+	job := func(r *v1alpha1.NodeRollout) {
+		r.Spec.Job = &v1alpha1.RolloutJob{Namespace: namespace, CronJob: "patch"}
+	}
+	r := sample.Rollout(c.Pool()+"-job", "no-such-node")
+	job(r)
+	wantRefusedBy(t, rolloutWebhook, user.Create(t.Context(), r.DeepCopy()), refusal)
+
+	must(t, c.Client.Create(t.Context(), r))
+	t.Cleanup(func() { must(t, client.IgnoreNotFound(c.Client.Delete(context.WithoutCancel(t.Context()), r))) })
+	for what, change := range map[string]func(*v1alpha1.NodeRollout){
+		"other nodes": func(r *v1alpha1.NodeRollout) { r.Spec.NodeSelector = sample.Rollout("", "another").Spec.NodeSelector },
+		"other job":   func(r *v1alpha1.NodeRollout) { r.Spec.Job.CronJob = "other" },
+		"retries": func(r *v1alpha1.NodeRollout) {
+			r.Spec.Nodes = []v1alpha1.RolloutNodeSpec{{Name: "no-such-node", ForgivenAttemptCount: 1}}
+		},
+		"pauses with another job": func(r *v1alpha1.NodeRollout) { r.Spec.State, r.Spec.Job.CronJob = v1alpha1.RolloutPaused, "other" },
+	} {
+		changed := r.DeepCopy()
+		change(changed)
+		if err := user.Update(t.Context(), changed); err == nil {
+			t.Errorf("%s: it is accepted", what)
+		} else {
+			wantRefusedBy(t, rolloutWebhook, err, refusal)
+		}
+	}
+	for _, change := range []func(){
+		func() { r.Labels = map[string]string{"a": "b"} },
+		func() { r.Spec.State = v1alpha1.RolloutPaused },
+	} {
+		change()
+		must(t, user.Update(t.Context(), r))
+	}
+	resumed := r.DeepCopy()
+	resumed.Spec.State = v1alpha1.RolloutRunning
+	wantRefusedBy(t, rolloutWebhook, user.Update(t.Context(), resumed), refusal)
+	r.Spec.Job = nil
+	must(t, user.Update(t.Context(), r))
+	_, other := c.User(t, rollsOut, deletes(), rbacv1.PolicyRule{APIGroups: []string{"batch"}, Resources: []string{"jobs"}, Verbs: []string{"create"}})
+	job(r)
+	must(t, other.Update(t.Context(), r))
+	r.Spec.State = v1alpha1.RolloutAborted
+	must(t, user.Update(t.Context(), r))
+}
+
 func TestRolloutRecordsTheUserWhoAsksForIt(t *testing.T) {
 	t.Parallel()
 	c := newAPI(t)
@@ -153,6 +204,8 @@ func TestRolloutOfOtherNodesHasToBeApprovedAgain(t *testing.T) {
 		{func() { r.Spec.NodeSelector = sample.Rollout("", "another").Spec.NodeSelector }, false},
 		{func() { r.Spec.Canary.Approved = new(true) }, true},
 		{func() { r.Spec.Target = &v1alpha1.CompleteWhen{NewBoot: true} }, false},
+		{func() { r.Spec.Canary.Approved = new(true) }, true},
+		{func() { r.Spec.Job = &v1alpha1.RolloutJob{Namespace: "ops", CronJob: "patch"} }, false},
 	} {
 		step.change()
 		must(t, c.Client.Update(t.Context(), r))

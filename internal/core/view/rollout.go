@@ -166,7 +166,8 @@ func (s *RolloutStatus) Ended() bool {
 // unfinished counts the nodes under maintenance. Drained nodes of an aborted rollout stay as they are.
 func (s *RolloutStatus) unfinished() (number int) {
 	for i := range s.Working {
-		number += ones(s.State != StateAborted || s.Working[i].Reason != v1alpha1.RolloutNodeDrained)
+		drained := s.Working[i].Reason == v1alpha1.RolloutNodeDrained || s.Working[i].Reason == v1alpha1.RolloutNodeJobRunning
+		number += ones(s.State != StateAborted || !drained)
 	}
 	return max(number, ones(s.WorkingCount > len(s.Working)))
 }
