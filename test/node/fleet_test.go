@@ -23,22 +23,38 @@ import (
 // shops are two replicas, which serve for 2 s after SIGTERM, until no node sends them requests.
 var shops = program{name: "shop", replicas: 2, grace: shop.grace, args: shop.args}
 
-// rebootFleet has all nodes require a reboot at the same time. A rollout reboots them one at a time,
-// and a client that is on none of them has every request answered by two replicas. The managers are
-// on these nodes, too.
+// patch is a CronJob that only rollouts run. It changes a file of the host.
+const patch = `
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: patch}
+spec:
+  schedule: "0 0 1 1 *"
+  suspend: true
+  jobTemplate:
+    spec:
+      template:
+        spec:
+          restartPolicy: Never
+          containers: [{name: patch, image: ` + appImage + `, args: [-task=patched, -diary=/diary/patch], volumeMounts: [` + diaryMount + `]}]
+          volumes: [` + diaryVolume + `]
+`
+
+// rebootFleet has all nodes require a reboot at the same time. A rollout runs a Job on each and
+// reboots it, one at a time, and a client that is on none of them has every request answered by two
+// replicas. The managers are on these nodes, too.
 func (s *stage) rebootFleet(t *testing.T) {
 	s.settled(t)
-	f := &fleet{stage: s}
+	f := &fleet{stage: s, namespace: s.Namespace(t)}
 	for _, node := range s.Nodes {
-		m := &rebooted{stage: s, node: node, boot: s.bootOf(t, node)}
+		m := &rebooted{stage: s, node: node, boot: s.bootOf(t, node), diary: newDiary(t, s.Cluster, node, "patch")}
 		m.start(t)
 		f.machines = append(f.machines, m)
 	}
-	s.run(t, "helm upgrade ebbtide charts/ebbtide --reuse-values --set agent.enabled=true,agent.reboot.enabled=true"+values)
+	s.run(t, "helm upgrade ebbtide charts/ebbtide --reuse-values --set agent.enabled=true,agent.reboot.enabled=true,rollouts.jobNamespaces={"+f.namespace+"}"+values)
 	s.agentsReady(t)
 	f.require(t, corev1.ConditionFalse)
-	f.namespace = s.Namespace(t)
-	s.Apply(t, f.namespace, shops.text())
+	s.Apply(t, f.namespace, shops.text()+"---"+patch)
 	f.protect(t)
 	waitAvailable(t, s.Cluster, f.namespace, shops.name)
 	url := s.answers(t, f.namespace, shops.name)
@@ -57,13 +73,14 @@ func (s *stage) rebootFleet(t *testing.T) {
 	seen.wantOneAtATime(t)
 	f.require(t, corev1.ConditionFalse)
 	for _, m := range f.machines {
+		m.diary.once(t, "patched")
 		if boot := s.bootOf(t, m.node); boot == m.boot || m.reboots != 1 || m.logind.Reboots() != 0 {
 			t.Errorf("%s has boot %s after %s, and %d reboots were requested, want another boot by one", m.node, boot, m.boot, m.reboots+m.logind.Reboots())
 		}
 	}
 	s.run(t, "kubectl delete noderollout patch && kubectl wait nodemaintenances --all --for=delete --timeout 120s")
 	s.settled(t)
-	s.run(t, "helm upgrade ebbtide charts/ebbtide --reuse-values --set agent.enabled=false,agent.reboot.enabled=false"+values)
+	s.run(t, "helm upgrade ebbtide charts/ebbtide --reuse-values --set agent.enabled=false,agent.reboot.enabled=false,rollouts.jobNamespaces={}"+values)
 }
 
 // fleet is the nodes of a rollout, and an application on them.
@@ -118,7 +135,8 @@ func (f *fleet) rollOut(t *testing.T) {
 		NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
 			{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: f.Nodes},
 		}}}},
-		When: &v1alpha1.RolloutWhen{RebootRequired: true}, Reboot: true,
+		When: &v1alpha1.RolloutWhen{RebootRequired: true},
+		Job:  &v1alpha1.RolloutJob{Namespace: f.namespace, CronJob: "patch"}, Reboot: true,
 		// Every kubelet meets it: it says how long a node has to be Ready.
 		Target: &v1alpha1.CompleteWhen{KubeletVersion: ">=1.30.0", ReadySeconds: new(int32(2))},
 	}}
@@ -151,6 +169,7 @@ func (f *fleet) reboot(t *testing.T, m *rebooted) {
 	if err != nil || len(running[m.node]) > 0 {
 		t.Errorf("%d pods are on %s when it reboots: %v", len(running[m.node]), m.node, err)
 	}
+	m.diary.once(t, "patched")
 	m.reboots += m.logind.Reboots()
 	m.logind.Stop()
 	f.PowerOff(t, m.node)
@@ -165,6 +184,7 @@ type rebooted struct {
 	node string
 	// boot is the one before the rollout.
 	boot   string
+	diary  diary // of the Job
 	bus    *fake.Bus
 	logind *fake.Logind
 	// reboots counts what earlier boots were asked for.

@@ -24,6 +24,7 @@ var (
 	linger     = flag.Duration("linger", 0, "how long it goes on to serve after SIGTERM")
 	graceful   = flag.Bool("graceful", false, "end only when every request is answered")
 	diary      = flag.String("diary", "", "a file to which it adds what it prints")
+	task       = flag.String("task", "", "a line that it prints before it ends, instead of serving")
 )
 
 func main() {
@@ -49,6 +50,9 @@ func tell(line string) error {
 }
 
 func run() error {
+	if *task != "" {
+		return tell(*task)
+	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM)
 	server := &http.Server{Addr: *address, Handler: handler(time.Now()), ReadHeaderTimeout: 10 * time.Second}
