@@ -80,7 +80,7 @@ func (s *stage) rebootFleet(t *testing.T) {
 	}
 	s.run(t, "kubectl delete noderollout patch && kubectl wait nodemaintenances --all --for=delete --timeout 120s")
 	s.settled(t)
-	s.run(t, "helm upgrade ebbtide charts/ebbtide --reuse-values --set agent.enabled=false,agent.reboot.enabled=false,rollouts.jobNamespaces={}"+values)
+	s.run(t, "helm upgrade ebbtide charts/ebbtide --reuse-values --set agent.enabled=false,agent.reboot.enabled=false --set-json rollouts.jobNamespaces=[]"+values)
 }
 
 // fleet is the nodes of a rollout, and an application on them.
