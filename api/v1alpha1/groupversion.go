@@ -22,6 +22,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&DrainRecord{}, &DrainRecordList{},
 		&NodeAgent{}, &NodeAgentList{},
 		&NodeRollout{}, &NodeRolloutList{},
+		&NodeBudget{}, &NodeBudgetList{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil

@@ -141,6 +141,8 @@ const (
 	RolloutWaitsForUnavailable = "MaxUnavailable"
 	// RolloutWaitsForDomain: nodes of another domain of topologyKey are unavailable.
 	RolloutWaitsForDomain = "OtherDomain"
+	// RolloutWaitsForNodeBudget: a NodeBudget that selects the node allows no more nodes.
+	RolloutWaitsForNodeBudget = "NodeBudget"
 	// RolloutWaitsForControlPlane: a control plane node is unavailable, or must start first.
 	RolloutWaitsForControlPlane = "ControlPlane"
 	// RolloutWaitsForOtherNodes: the node starts after the other nodes.

@@ -60,7 +60,7 @@ func NewServer(t *testing.T, objects ...client.Object) *Server {
 	tracker := clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(tracker).
 		WithStatusSubresource(&v1alpha1.NodeMaintenance{}, &v1alpha1.Evacuation{}, &v1alpha1.Cluster{}, &v1alpha1.Machine{},
-			&v1alpha1.DrainRecord{}, &v1alpha1.NodeAgent{}, &v1alpha1.NodeRollout{})
+			&v1alpha1.DrainRecord{}, &v1alpha1.NodeAgent{}, &v1alpha1.NodeRollout{}, &v1alpha1.NodeBudget{})
 	for _, object := range objects {
 		builder.WithObjects(object.DeepCopyObject().(client.Object))
 	}

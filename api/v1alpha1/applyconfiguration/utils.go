@@ -22,6 +22,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.BlockerApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BlockerObject"):
 		return &apiv1alpha1.BlockerObjectApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BudgetNode"):
+		return &apiv1alpha1.BudgetNodeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BudgetReference"):
 		return &apiv1alpha1.BudgetReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Cluster"):
@@ -98,6 +100,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.NodeAgentApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NodeAgentStatus"):
 		return &apiv1alpha1.NodeAgentStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("NodeBudget"):
+		return &apiv1alpha1.NodeBudgetApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("NodeBudgetSpec"):
+		return &apiv1alpha1.NodeBudgetSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("NodeBudgetStatus"):
+		return &apiv1alpha1.NodeBudgetStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NodeMaintenance"):
 		return &apiv1alpha1.NodeMaintenanceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NodeMaintenanceNodeStatus"):

@@ -6,6 +6,7 @@ package rollout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -43,7 +44,8 @@ const (
 // API returns the API that the controller runs for.
 func API() kube.ServedAPI {
 	return kube.ServedAPI{
-		GroupVersion: v1alpha1.SchemeGroupVersion, Resources: []string{"noderollouts"}, Kinds: []client.Object{&v1alpha1.NodeRollout{}},
+		GroupVersion: v1alpha1.SchemeGroupVersion, Resources: []string{"noderollouts", "nodebudgets"},
+		Kinds:    []client.Object{&v1alpha1.NodeRollout{}, &v1alpha1.NodeBudget{}},
 		Unserved: unservedInterval,
 	}
 }
@@ -81,10 +83,12 @@ type reconciler struct {
 	unread   map[string]time.Time
 
 	rollouts     *newest[*v1alpha1.NodeRollout]
+	budgets      *newest[*v1alpha1.NodeBudget]
 	maintenances *newest[*v1alpha1.NodeMaintenance]
 	flights      *flights
-	// refusals are by the name of a NodeMaintenance, failures by that of a rollout.
-	refusals, failures *refusals
+	// refusals are by the name of a NodeMaintenance, failures by that of a rollout, and uncounted by
+	// that of a budget.
+	refusals, failures, uncounted *refusals
 	// jobs are the caches of the namespaces that may have Jobs, newestJobs their newest states, and
 	// jobRefusals are by the namespace/name of a Job.
 	jobs        []jobCache
@@ -93,7 +97,7 @@ type reconciler struct {
 	// outdated are the states that the API server did not know any more.
 	outdated *outdated
 
-	// any is true while there are rollouts.
+	// any is true while there are rollouts or budgets.
 	any  atomic.Bool
 	wake atomic.Pointer[func()]
 }
@@ -104,9 +108,11 @@ func newReconciler(c client.Client, live client.Reader, clk clock.PassiveClock, 
 		now:          func() (time.Time, bool) { return clk.Now(), false },
 		unread:       map[string]time.Time{},
 		rollouts:     newNewest[*v1alpha1.NodeRollout](clk),
+		budgets:      newNewest[*v1alpha1.NodeBudget](clk),
 		maintenances: newNewest[*v1alpha1.NodeMaintenance](clk),
 		newestJobs:   newNewest[*batchv1.Job](clk), jobRefusals: newRefusals(clk),
-		flights: newFlights(clk.Now()), refusals: newRefusals(clk), failures: newRefusals(clk), outdated: newOutdated(clk),
+		flights: newFlights(clk.Now()), refusals: newRefusals(clk), failures: newRefusals(clk), uncounted: newRefusals(clk),
+		outdated: newOutdated(clk),
 	}
 }
 
@@ -115,7 +121,7 @@ func newReconciler(c client.Client, live client.Reader, clk clock.PassiveClock, 
 func Add(mgr manager.Manager, options Options) {
 	options.Served.OnAnswer(func() {
 		if served, _ := options.Served.Asked(); !served {
-			mgr.GetLogger().Info("NodeRollouts inactive", "reason", "their CRD is not installed")
+			mgr.GetLogger().Info("NodeRollouts inactive", "reason", "their CRD or that of NodeBudgets is not installed")
 		}
 	})
 	emit, m := kube.Emitter(mgr.GetEventRecorder("ebbtide")), newMetrics(crmetrics.Registry)
@@ -174,6 +180,7 @@ func (r *reconciler) launch(
 	ctx context.Context, snapshot *core.Snapshot, decision *core.Decision, flying map[string]*writing,
 ) (due time.Duration) {
 	var names, rollouts, jobs []string
+	ledgers := r.ledgers(decision)
 	// No rollout has the name of this one.
 	orphans := core.RolloutDecision{Rollout: &v1alpha1.NodeRollout{}, Changes: decision.Orphans}
 	for i := range len(decision.Rollouts) + 1 {
@@ -182,6 +189,7 @@ func (r *reconciler) launch(
 			of = &decision.Rollouts[i]
 		}
 		w := r.writing(of)
+		w.count(ledgers)
 		w.orphans = of == &orphans
 		w.exists = func(name string) bool {
 			return slices.ContainsFunc(snapshot.Maintenances, func(m *v1alpha1.NodeMaintenance) bool { return m.Name == name })
@@ -192,6 +200,7 @@ func (r *reconciler) launch(
 			go r.fly(ctx, w)
 		}
 	}
+	r.report(ctx, ledgers, decision, flying)
 	r.refusals.keep(names)
 	r.failures.keep(rollouts)
 	r.jobRefusals.keep(jobs)
@@ -206,6 +215,7 @@ func (r *reconciler) fly(ctx context.Context, w *writing) {
 	}()
 	err := w.write(ctx)
 	switch logger := log.FromContext(ctx).WithValues("rollout", w.before.Name); {
+	case errors.Is(err, errUncounted): // The ledger has logged why.
 	case err == nil:
 		r.failures.drop(w.before.Name)
 	case kube.IsStale(err):

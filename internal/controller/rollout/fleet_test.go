@@ -159,11 +159,12 @@ func (f *fleet) watch() {
 	}
 }
 
-// complete returns true if the rollout says so, or is gone.
+// complete returns true if each rollout says so, or is gone.
 func (f *fleet) complete() bool {
 	f.t.Helper()
-	rollouts := f.rollouts()
-	return len(rollouts) == 0 || meta.IsStatusConditionTrue(rollouts[0].Status.Conditions, v1alpha1.ConditionRolloutComplete)
+	return !slices.ContainsFunc(f.rollouts(), func(r v1alpha1.NodeRollout) bool {
+		return !meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ConditionRolloutComplete)
+	})
 }
 
 func (f *fleet) rollouts() []v1alpha1.NodeRollout {

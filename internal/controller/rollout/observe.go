@@ -24,12 +24,12 @@ const (
 	unknownPause = 5 * time.Second
 )
 
-// +kubebuilder:rbac:groups=ebbtide.dev,resources=noderollouts,verbs=list;watch
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=noderollouts;nodebudgets,verbs=list;watch
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
 
-// observe reads everything that the decision depends on; nil if there is no rollout, and no
-// NodeMaintenance of one. It returns when the snapshot is out of date without an event; 0 is never.
+// observe reads everything that the decision depends on; nil if there is no rollout, no budget, and
+// no NodeMaintenance of a rollout. It returns when the snapshot is out of date without an event; 0 is never.
 func (r *reconciler) observe(ctx context.Context, flying map[string]*writing) (*core.Snapshot, time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -37,11 +37,16 @@ func (r *reconciler) observe(ctx context.Context, flying map[string]*writing) (*
 	if err := r.list(ctx, &rollouts); err != nil {
 		return nil, 0, fmt.Errorf("list NodeRollouts: %w", err)
 	}
+	var budgets v1alpha1.NodeBudgetList
+	if err := r.list(ctx, &budgets); err != nil {
+		return nil, 0, fmt.Errorf("list NodeBudgets: %w", err)
+	}
 	var maintenances v1alpha1.NodeMaintenanceList
 	if err := r.list(ctx, &maintenances); err != nil {
 		return nil, 0, fmt.Errorf("list NodeMaintenances: %w", err)
 	}
-	if r.any.Store(len(rollouts.Items) > 0); len(rollouts.Items) == 0 && !slices.ContainsFunc(maintenances.Items, isOfRollout) {
+	some := len(rollouts.Items)+len(budgets.Items) > 0
+	if r.any.Store(some); !some && !slices.ContainsFunc(maintenances.Items, isOfRollout) {
 		return nil, 0, nil
 	}
 	if err := r.catchUp(ctx); err != nil {
@@ -60,6 +65,7 @@ func (r *reconciler) observe(ctx context.Context, flying map[string]*writing) (*
 		snapshot.Rollouts = append(snapshot.Rollouts, flying[name].over(byName[name]))
 	}
 	due = kube.Soonest(due, r.observeJobs(ctx, snapshot))
+	due = kube.Soonest(due, r.observeBudgets(snapshot, kube.Pointers(budgets.Items)))
 	again := r.observeMaintenances(ctx, snapshot, kube.Pointers(maintenances.Items), startsOf(flying))
 	return snapshot, kube.Soonest(due, again, rest), nil
 }
@@ -84,8 +90,15 @@ func (r *reconciler) catchUp(ctx context.Context) error {
 	if err := r.live.List(ctx, &maintenances, client.HasLabels{v1alpha1.RolloutLabel}); err != nil {
 		return fmt.Errorf("read NodeMaintenances: %w", err)
 	}
+	var budgets v1alpha1.NodeBudgetList
+	if err := r.live.List(ctx, &budgets); err != nil {
+		return fmt.Errorf("read NodeBudgets: %w", err)
+	}
 	for _, one := range kube.Pointers(rollouts.Items) {
 		r.rollouts.note(one)
+	}
+	for _, one := range kube.Pointers(budgets.Items) {
+		r.budgets.note(one)
 	}
 	for _, one := range kube.Pointers(maintenances.Items) {
 		r.maintenances.note(one)
@@ -94,15 +107,15 @@ func (r *reconciler) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// observeMaintenances adds all NodeMaintenances. Those that the status of a rollout names and the
-// cache does not have are read from the API server; those that are being created are unknown.
+// observeMaintenances adds all NodeMaintenances. Those that the status of a rollout or budget names and
+// the cache does not have are read from the API server; those that are being created are unknown.
 func (r *reconciler) observeMaintenances(
 	ctx context.Context, snapshot *core.Snapshot, cached []*v1alpha1.NodeMaintenance, creating sets.Set[string],
 ) (due time.Duration) {
 	byName, due := r.maintenances.over(cached)
 	snapshot.Unknown = map[string]bool{}
 	var missing []string
-	for name := range workingOf(snapshot.Rollouts).Union(creating) {
+	for name := range workingOf(snapshot.Rollouts).Union(countedBy(snapshot.Budgets)).Union(creating) {
 		switch {
 		case byName[name] != nil:
 		case creating.Has(name):

@@ -26,6 +26,7 @@ func (r *reconciler) sources(c cache.Cache) []source.TypedSource[pass] {
 			return nil
 		}),
 		source.TypedKind(c, &v1alpha1.NodeRollout{}, kube.OnEvent(r.rolloutMatters)),
+		source.TypedKind(c, &v1alpha1.NodeBudget{}, kube.OnEvent(r.budgetMatters)),
 		source.TypedKind(c, &v1alpha1.NodeMaintenance{}, kube.OnEvent(r.maintenanceMatters)),
 		source.TypedKind(c, &corev1.Node{}, kube.OnEvent(r.nodeMatters)),
 	}

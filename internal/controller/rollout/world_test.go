@@ -48,12 +48,13 @@ type replica struct {
 	lives int
 	// created is called after each creation.
 	created func()
-	// shown and the next two are what the cache shows.
+	// shown and the next three are what the cache shows.
 	shown             v1alpha1.NodeRolloutList
 	shownMaintenances v1alpha1.NodeMaintenanceList
 	shownNodes        corev1.NodeList
 	// jobsUnknown is true while the cache of Jobs is not synced.
-	jobsUnknown bool
+	jobsUnknown  bool
+	shownBudgets v1alpha1.NodeBudgetList
 	// seen are the snapshots of its decisions.
 	seen []*core.Snapshot
 }
@@ -94,6 +95,8 @@ func (m *replica) cached(ctx context.Context, c client.WithWatch, list client.Ob
 		m.shown.DeepCopyInto(into)
 	case *v1alpha1.NodeMaintenanceList:
 		m.shownMaintenances.DeepCopyInto(into)
+	case *v1alpha1.NodeBudgetList:
+		m.shownBudgets.DeepCopyInto(into)
 	case *corev1.NodeList:
 		m.shownNodes.DeepCopyInto(into)
 	default:
@@ -155,7 +158,8 @@ func (m *replica) sync() {
 	m.w.t.Helper()
 	before := m.shownMaintenances.DeepCopy()
 	m.shownMaintenances, m.shown, m.shownNodes = v1alpha1.NodeMaintenanceList{}, v1alpha1.NodeRolloutList{}, corev1.NodeList{}
-	for _, list := range []client.ObjectList{&m.shown, &m.shownMaintenances, &m.shownNodes} {
+	m.shownBudgets = v1alpha1.NodeBudgetList{}
+	for _, list := range []client.ObjectList{&m.shown, &m.shownMaintenances, &m.shownNodes, &m.shownBudgets} {
 		m.w.must(m.w.api.List(m.w.t.Context(), list))
 	}
 	here := map[types.UID]bool{}

@@ -38,6 +38,9 @@ type writing struct {
 	jobNames []string
 	// due is when the rollout no longer rests; 0 if it does not.
 	due time.Duration
+	// ledgers are those that count its starts. With reports it is only for them.
+	ledgers []*ledger
+	reports bool
 	// orphans is true if the changes are those of rollouts that the decision did not know.
 	orphans bool
 	// exists reports whether the decision knew a NodeMaintenance of a name.
@@ -74,19 +77,27 @@ func (w *writing) idle() bool {
 	if w.due > 0 || w.outdated.has(w.before) {
 		return true
 	}
-	return !d.AddFinalizer && !d.RemoveFinalizer && len(w.starts) == 0 && len(w.changes) == 0 && len(w.jobs)+len(w.stopJobs) == 0 && !w.reports()
+	return !d.AddFinalizer && !d.RemoveFinalizer && len(w.starts) == 0 && len(w.changes) == 0 && len(w.jobs)+len(w.stopJobs) == 0 && !w.changed()
 }
 
-// reports reports whether the status has changed.
-func (w *writing) reports() bool {
+// changed reports whether the status has changed.
+func (w *writing) changed() bool {
 	return !equality.Semantic.DeepEqual(w.before.Status, w.decision.Status)
 }
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=noderollouts,verbs=patch
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=noderollouts/status,verbs=patch
 
-// write makes the writes. The status is written before anything starts.
+// write makes the writes. Budgets and the status are written before anything starts.
 func (w *writing) write(ctx context.Context) error {
+	for _, l := range w.ledgers {
+		if l.write(ctx) != nil {
+			return errUncounted
+		}
+	}
+	if w.reports {
+		return nil
+	}
 	if w.orphans {
 		return w.release(ctx)
 	}
@@ -135,7 +146,7 @@ func (w *writing) record(ctx context.Context) (stored *v1alpha1.NodeRollout, err
 		}
 		w.rollouts.note(stored)
 	}
-	if !w.reports() && len(w.starts) == 0 {
+	if !w.changed() && len(w.starts) == 0 {
 		return stored, nil
 	}
 	changed := stored.DeepCopy()

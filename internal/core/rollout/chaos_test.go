@@ -131,6 +131,7 @@ func (s *simulation) happen() {
 	s.happenToNodes()
 	s.happenToRollouts()
 	s.happenToMaintenances()
+	s.happenToBudgets()
 }
 
 func (s *simulation) happenToNodes() {
@@ -337,6 +338,8 @@ func (s *simulation) bootWith(name, kernel string) {
 func (s *simulation) heal() {
 	s.skewed = false
 	clear(s.refused)
+	clear(s.refusedBudgets)
+	s.makeBudgetsValid()
 	stubborn := s.chance(30)
 	for _, n := range slices.Clone(s.nodes) {
 		if !stubborn {

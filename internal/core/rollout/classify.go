@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/command"
@@ -46,6 +46,8 @@ type rollout struct {
 	starts   []*v1alpha1.NodeMaintenance
 	jobs     []JobStart
 	stopJobs []*batchv1.Job
+	// counted are the budgets that select a node of starts.
+	counted sets.Set[string]
 	// wakeTime is the time when time alone changes the decision; zero is never.
 	wakeTime time.Time
 	// needsLive is true if the rollout seems to be complete, by nodes of a cache.
@@ -60,6 +62,8 @@ type unit struct {
 	record          *record
 	state           state
 	reason, message string
+	// heldBy is the NodeBudget that it waits for, if any.
+	heldBy string
 	// retry is true if the last attempt did not drain in time, and the next one follows.
 	retry bool
 	// doneTime is the time when its maintenance was done; zero if it needed none.
@@ -85,7 +89,7 @@ func (r *rollout) complete() bool {
 // classify determines the state of each node of a rollout. Nodes under maintenance stay part of it,
 // even if they are no longer selected.
 func (f *fleet) classify(object *v1alpha1.NodeRollout) *rollout {
-	r := &rollout{fleet: f, object: object, target: targetOf(&object.Spec)}
+	r := &rollout{fleet: f, object: object, counted: sets.New[string](), target: targetOf(&object.Spec)}
 	r.spec, r.invalid = Read(&object.Spec)
 	records := f.records[string(object.UID)]
 	if r.final = r.isFinal(records); r.final {
@@ -98,10 +102,10 @@ func (f *fleet) classify(object *v1alpha1.NodeRollout) *rollout {
 		selected := r.spec != nil && r.spec.Selects(n.Node, object.Spec.ControlPlane)
 		live := u.record != nil && u.record.live()
 		switch {
-		case unread[n.Name] && !live:
+		case unread[n.Name] != "" && !live:
 			u.record = nil // of an earlier attempt
 			u.state, u.reason, u.message = working, v1alpha1.RolloutNodeStarting, "Whether its NodeMaintenance exists is unknown, as it could not be read."
-			n.startedBy = cmp.Or(n.startedBy, object.Name)
+			n.mayBeStarted(object.Name, unread[n.Name])
 		case selected || live:
 			r.judge(u)
 		default:
@@ -145,11 +149,13 @@ func (r *rollout) forgetOthers(records map[string][]*record) {
 	}
 }
 
-// unread returns the nodes whose NodeMaintenance could not be read.
-func (f *fleet) unread(object *v1alpha1.NodeRollout) map[string]bool {
-	unread := map[string]bool{}
+// unread returns the NodeMaintenances that could not be read, by node.
+func (f *fleet) unread(object *v1alpha1.NodeRollout) map[string]string {
+	unread := map[string]string{}
 	for _, entry := range object.Status.Working {
-		unread[entry.Name] = f.Unknown[entry.NodeMaintenanceName]
+		if f.Unknown[entry.NodeMaintenanceName] {
+			unread[entry.Name] = entry.NodeMaintenanceName
+		}
 	}
 	return unread
 }

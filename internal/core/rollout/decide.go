@@ -25,12 +25,16 @@ func Decide(s *Snapshot) *Decision {
 	for _, object := range rollouts {
 		all = append(all, f.classify(object))
 	}
+	f.readBudgets()
 	d := &Decision{Orphans: f.orphans()}
 	for _, r := range all {
 		r.start()
 		d.Rollouts = append(d.Rollouts, r.conclude())
 		d.WakeTime = earlier(d.WakeTime, r.wakeTime)
 		d.NeedsLive = d.NeedsLive || r.needsLive
+	}
+	for _, b := range f.budgets {
+		d.Budgets = append(d.Budgets, BudgetDecision{Budget: b.object, Status: b.status()})
 	}
 	return d
 }
@@ -52,7 +56,8 @@ type fleet struct {
 	// records are by the UID of the rollout and the name of the node, the latest first.
 	records map[string]map[string][]*record
 	// jobsOf are the Jobs of rollouts by node.
-	jobsOf map[string][]*batchv1.Job
+	jobsOf  map[string][]*batchv1.Job
+	budgets []*nodeBudget
 }
 
 // node is a node with the decisions of rollouts about it.
@@ -61,8 +66,10 @@ type node struct {
 	ready, controlPlane bool
 	// holders are the NodeMaintenances that keep it cordoned.
 	holders []string
-	// startedBy is the rollout that has it under maintenance.
-	startedBy string
+	// startedBy is the rollout that has it under maintenance, startedAs the NodeMaintenance.
+	startedBy, startedAs string
+	// budgets are those that select it.
+	budgets []*nodeBudget
 }
 
 // unavailable returns true if the node serves nobody, for whatever reason.
@@ -89,9 +96,10 @@ func observe(s *Snapshot) *fleet {
 		}
 		of[r.node] = append(of[r.node], r)
 		if n := f.byName[r.node]; n != nil && r.live() {
-			n.startedBy = m.Labels[v1alpha1.RolloutLabel]
+			n.startedBy, n.startedAs = m.Labels[v1alpha1.RolloutLabel], m.Name
 		}
 	}
+	f.observeLedgers()
 	for _, of := range f.records {
 		for _, records := range of {
 			slices.SortStableFunc(records, func(a, b *record) int { return cmp.Compare(b.Attempt.Attempt, a.Attempt.Attempt) })

@@ -55,9 +55,11 @@ func (s *simulation) check(view *rollout.Snapshot, d *rollout.Decision) {
 			}
 		}
 	}
+	o.observeLedgers()
 	for i := range d.Rollouts {
 		o.checkRollout(&d.Rollouts[i])
 	}
+	o.checkLedgers(d)
 }
 
 func (o *oracle) checkRollout(d *rollout.RolloutDecision) {
@@ -88,6 +90,7 @@ func (o *oracle) checkRollout(d *rollout.RolloutDecision) {
 	}
 	for _, m := range d.Starts {
 		o.checkStart(r, m, fates)
+		o.checkBudgets(d, m)
 		o.seen.starts++
 		unavailable[nodeOf(m)], o.started[nodeOf(m)] = true, true
 	}

@@ -8,8 +8,8 @@ import (
 
 // seen counts what happened in all simulations, so that none of it is left out by accident.
 type seen struct {
-	fleets, starts, retries, crashes, stale, complete, stuck, invalid, confirmed int
-	waits, failures                                                              map[string]int
+	fleets, starts, retries, crashes, stale, complete, stuck, invalid, confirmed, budgeted int
+	waits, failures                                                                        map[string]int
 }
 
 func (all *seen) check(t *testing.T) {
@@ -17,7 +17,7 @@ func (all *seen) check(t *testing.T) {
 	t.Logf("%+v", *all)
 	for what, count := range map[string]int{
 		"starts": all.starts, "retries": all.retries, "crashes": all.crashes, "stale caches": all.stale, "complete rollouts": all.complete, "stuck rollouts": all.stuck, "invalid rollouts": all.invalid,
-		"confirmed rollouts": all.confirmed,
+		"confirmed rollouts": all.confirmed, "starts under a NodeBudget": all.budgeted,
 	} {
 		if count == 0 {
 			t.Errorf("no %s in all simulations", what)
@@ -27,7 +27,7 @@ func (all *seen) check(t *testing.T) {
 		v1alpha1.RolloutWaitsForUnavailable, v1alpha1.RolloutWaitsForDomain, v1alpha1.RolloutWaitsForControlPlane, v1alpha1.RolloutWaitsForOtherNodes,
 		v1alpha1.RolloutWaitsForCanary, v1alpha1.RolloutWaitsForApproval, v1alpha1.RolloutWaitsForWindow, v1alpha1.RolloutWaitsForBlackout,
 		v1alpha1.RolloutWaitsForReady, v1alpha1.RolloutWaitsForMaintenance, v1alpha1.RolloutWaitsForClock, v1alpha1.RolloutWaitsForUser,
-		v1alpha1.RolloutWaitsForFailures, v1alpha1.RolloutWaitsForWrite,
+		v1alpha1.RolloutWaitsForFailures, v1alpha1.RolloutWaitsForWrite, v1alpha1.RolloutWaitsForNodeBudget,
 	} {
 		if all.waits[reason] == 0 {
 			t.Errorf("no node has waited for %s", reason)

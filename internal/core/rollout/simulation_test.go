@@ -102,6 +102,9 @@ func newSimulation(t *testing.T, seed uint64, all *seen) *simulation {
 	for n := range count {
 		s.joinRandomly(fmt.Sprintf("n%03d", n), n < controlPlanes)
 	}
+	for range s.random.IntN(maxSimulatedBudgets + 1) {
+		s.limitRandomly()
+	}
 	s.startRandomly()
 	s.refresh()
 	return s
@@ -116,22 +119,20 @@ func (s *simulation) refresh() {
 	s.cachedNodes, s.cachedMaintenances = slices.Clone(s.nodes), slices.Clone(s.maintenances)
 }
 
-// view is the snapshot as the manager sees it. Rollouts are up to date, as each is written under
-// its resourceVersion.
+// view is the snapshot as the manager sees it. Rollouts and budgets are up to date, as each is
+// written under its resourceVersion.
 func (s *simulation) view() *rollout.Snapshot {
 	view := s.snapshot()
 	view.Nodes, view.Maintenances = s.cachedNodes, slices.Clone(s.cachedMaintenances)
-	view.Unknown, view.Refused = map[string]bool{}, maps.Clone(s.refused)
-	for _, r := range s.rollouts {
-		for _, entry := range r.Status.Working {
-			if _, at := find(view.Maintenances, entry.NodeMaintenanceName); at >= 0 || entry.NodeMaintenanceName == "" {
-				continue
-			}
-			if s.chance(5) {
-				view.Unknown[entry.NodeMaintenanceName] = true
-			} else if m, at := find(s.maintenances, entry.NodeMaintenanceName); at >= 0 {
-				view.Maintenances = append(view.Maintenances, m)
-			}
+	view.Unknown, view.Refused, view.RefusedBudgets = map[string]bool{}, maps.Clone(s.refused), maps.Clone(s.refusedBudgets)
+	for _, name := range s.recorded() {
+		if _, at := find(view.Maintenances, name); at >= 0 {
+			continue
+		}
+		if s.chance(5) {
+			view.Unknown[name] = true
+		} else if m, at := find(s.maintenances, name); at >= 0 {
+			view.Maintenances = append(view.Maintenances, m)
 		}
 	}
 	return view
@@ -155,6 +156,7 @@ func (s *simulation) step() {
 	}
 	s.apply(d, stop)
 	s.checkAttempts()
+	s.checkTruth(view, d)
 	if s.chance(10) {
 		s.refresh()
 		s.checkRest()
@@ -188,6 +190,7 @@ func (s *simulation) decide(view *rollout.Snapshot) *rollout.Decision {
 	}
 	shuffled := *view
 	shuffled.Rollouts, shuffled.Nodes, shuffled.Maintenances = shuffle(s, view.Rollouts), shuffle(s, view.Nodes), shuffle(s, view.Maintenances)
+	shuffled.Budgets = shuffle(s, view.Budgets)
 	if again := rollout.Decide(&shuffled); !reflect.DeepEqual(d, again) {
 		s.t.Fatalf("the order of the snapshot makes a difference:\n%s", cmp.Diff(d, again))
 	}
@@ -197,6 +200,7 @@ func (s *simulation) decide(view *rollout.Snapshot) *rollout.Decision {
 func copied(view *rollout.Snapshot) *rollout.Snapshot {
 	before := *view
 	before.Rollouts, before.Nodes, before.Maintenances = deepCopies(view.Rollouts), deepCopies(view.Nodes), deepCopies(view.Maintenances)
+	before.Budgets, before.RefusedBudgets = deepCopies(view.Budgets), maps.Clone(view.RefusedBudgets)
 	before.Unknown, before.Refused = maps.Clone(view.Unknown), maps.Clone(view.Refused)
 	return &before
 }

@@ -25,7 +25,10 @@ type Snapshot struct {
 	// Maintenances are all NodeMaintenances. They include those that status.working of a rollout
 	// names, as far as the API server has them.
 	Maintenances []*v1alpha1.NodeMaintenance
-	// Unknown are the names of NodeMaintenances in status.working that could not be read.
+	// Budgets are all NodeBudgets.
+	Budgets []*v1alpha1.NodeBudget
+	// Unknown are the names of NodeMaintenances in status.working of rollouts and budgets that could
+	// not be read.
 	Unknown map[string]bool
 	// Jobs holds those of rollouts. JobNamespaces has the namespaces that may have them, with false
 	// while theirs are unknown. RefusedJobs are by JobStart.Key.
@@ -34,12 +37,16 @@ type Snapshot struct {
 	RefusedJobs   map[string]JobRefusal
 	// Refused has the errors of the last creation or change of a NodeMaintenance, by its name.
 	Refused map[string]string
+	// RefusedBudgets has the errors of the last write of a NodeBudget, by its name.
+	RefusedBudgets map[string]string
 }
 
 // Decision holds the actions for all rollouts.
 type Decision struct {
 	// Rollouts are in the order of their age.
 	Rollouts []RolloutDecision
+	// Budgets are in the order of their names.
+	Budgets []BudgetDecision
 	// Orphans release the NodeMaintenances of rollouts that do not exist in the snapshot. They are
 	// made only if the API server does not have the rollout either.
 	Orphans []Change
@@ -56,6 +63,9 @@ type RolloutDecision struct {
 	Rollout *v1alpha1.NodeRollout
 	// AddFinalizer and RemoveFinalizer concern v1alpha1.RolloutFinalizer of the rollout.
 	AddFinalizer, RemoveFinalizer bool
+	// Budgets are the names of the NodeBudgets that select a node of Starts. Their status is to be
+	// written first, also if it is the same: the write is refused if the budget has changed.
+	Budgets []string
 	// Status is to be written if it differs, before Starts, under the resourceVersion of Rollout.
 	Status v1alpha1.NodeRolloutStatus
 	// Starts are to be created. One that exists already is no error: another decision follows.
@@ -68,6 +78,14 @@ type RolloutDecision struct {
 	StopJobs []*batchv1.Job
 	// Events are to be published after everything else.
 	Events []event.Event
+}
+
+// BudgetDecision holds the status of a NodeBudget.
+type BudgetDecision struct {
+	// Budget is the NodeBudget of the snapshot.
+	Budget *v1alpha1.NodeBudget
+	// Status is to be written if it differs, under the resourceVersion of Budget.
+	Status v1alpha1.NodeBudgetStatus
 }
 
 // Change is a change of a NodeMaintenance.

@@ -16,11 +16,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/skew"
 )
 
-const (
-	// usualDuration is the expected time of a node before the first one is done.
-	usualDuration = 30 * time.Minute
-	maxNamed      = 3
-)
+// usualDuration is the expected time of a node before the first one is done.
+const usualDuration = 30 * time.Minute
 
 // refusal says why nodes do not start; the zero value is none.
 type refusal struct{ reason, message string }
@@ -28,16 +25,11 @@ type refusal struct{ reason, message string }
 // budget holds what limits the starts of a rollout.
 type budget struct {
 	*rollout
-	maxUnavailable int
-	// unavailable are the nodes that count, domains counts them by domain.
-	unavailable map[*unit]bool
-	named       []*unit
-	domains     map[string]int
-	messages    map[string]string // by reason
-	working     int
-	open        calendar.State
-	canary      refusal
-	canaryLeft  int
+	*limit
+	working    int
+	open       calendar.State
+	canary     refusal
+	canaryLeft int
 	// unfinished counts the nodes that wait or are under maintenance, by whether they are control
 	// plane nodes.
 	unfinished map[bool]int
@@ -74,13 +66,13 @@ func (r *rollout) candidates() []*unit {
 			waits = append(waits, u)
 		}
 	}
-	last := r.object.Spec.ControlPlane == v1alpha1.ControlPlaneLast
+	last, key := r.object.Spec.ControlPlane == v1alpha1.ControlPlaneLast, r.object.Spec.TopologyKey
 	slices.SortStableFunc(waits, func(a, b *unit) int {
 		return cmp.Or(
 			compareBool(a.controlPlane == last, b.controlPlane == last),
 			compareBool(a.retry, b.retry),
 			-compareBool(a.Spec.Unschedulable, b.Spec.Unschedulable),
-			strings.Compare(r.domain(a), r.domain(b)),
+			strings.Compare(a.domain(key), b.domain(key)),
 		)
 	})
 	return waits
@@ -95,14 +87,6 @@ func compareBool(a, b bool) int {
 	default:
 		return 1
 	}
-}
-
-// domain returns the topology domain of a node; empty if it has none, or if domains do not matter.
-func (r *rollout) domain(u *unit) string {
-	if r.object.Spec.TopologyKey == "" {
-		return ""
-	}
-	return u.Labels[r.object.Spec.TopologyKey]
 }
 
 // refusal returns why no node of the rollout starts.
@@ -121,6 +105,9 @@ func (r *rollout) refusal() refusal {
 	limit, _ := share(spec.Failure.MaxFailures, len(r.units))
 	if count := r.count(failed); count >= limit {
 		return refusal{v1alpha1.RolloutWaitsForFailures, fmt.Sprintf("%s failed, and failure.maxFailures is %d.", phrase.Count(count, "node"), limit)}
+	}
+	if refused := r.tooManyBudgets(); refused.reason != "" {
+		return refused
 	}
 	return r.closed()
 }
@@ -157,11 +144,8 @@ func (r *rollout) count(of state) (count int) {
 }
 
 func (r *rollout) budget() *budget {
-	b := &budget{
-		rollout: r, open: r.spec.calendar.At(r.Now), unfinished: map[bool]int{},
-		unavailable: map[*unit]bool{}, domains: map[string]int{}, messages: map[string]string{},
-	}
-	b.maxUnavailable, _ = share(r.object.Spec.MaxUnavailable, len(r.units))
+	most, _ := share(r.object.Spec.MaxUnavailable, len(r.units))
+	b := &budget{rollout: r, limit: newLimit("", most, r.object.Spec.TopologyKey), open: r.spec.calendar.At(r.Now), unfinished: map[bool]int{}}
 	for _, u := range r.units {
 		switch u.state {
 		case working:
@@ -170,52 +154,12 @@ func (r *rollout) budget() *budget {
 		case waiting:
 			b.unfinished[u.controlPlane]++
 		}
-		b.consider(u)
+		if u.counts() {
+			b.add(u.node)
+		}
 	}
 	b.readCanary()
 	return b
-}
-
-// consider adds a node to those that are unavailable, if it is.
-func (b *budget) consider(u *unit) {
-	if !u.counts() || b.unavailable[u] {
-		return
-	}
-	b.unavailable[u] = true
-	clear(b.messages)
-	b.domains[b.domain(u)]++
-	if len(b.named) <= maxNamed {
-		b.named = append(b.named, u)
-	}
-}
-
-// list names some of the nodes that are unavailable beside this one.
-func (b *budget) list(u *unit, count int) string {
-	var names []string
-	for _, other := range b.named {
-		if other != u && len(names) < maxNamed {
-			names = append(names, other.Name+" ("+other.cause()+")")
-		}
-	}
-	text := strings.Join(names, ", ")
-	if more := count - len(names); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
-}
-
-// cause returns why the node is unavailable.
-func (u *unit) cause() string {
-	switch {
-	case u.startedBy != "" || len(u.holders) > 0:
-		return "under maintenance"
-	case !u.ready:
-		return "not Ready"
-	case u.Spec.Unschedulable:
-		return "cordoned"
-	default:
-		return "soaking"
-	}
 }
 
 // counts returns true if the node counts as unavailable.
@@ -323,35 +267,13 @@ func (b *budget) refusalByOrder(u *unit) refusal {
 
 // refusalByBudget returns why a node does not start beside those that are unavailable.
 func (b *budget) refusalByBudget(u *unit) refusal {
-	others, inDomain := len(b.unavailable), b.domains[b.domain(u)]
-	if b.unavailable[u] {
-		others--
-		inDomain--
+	if refused := b.limit.refusal(u.node); refused.reason != "" {
+		return refused
 	}
-	switch {
-	case others > inDomain:
-		return b.refuse(u, v1alpha1.RolloutWaitsForDomain, func() string {
-			return fmt.Sprintf("Unavailable: %s. Only nodes of one domain of %s may be.", b.list(u, others), b.object.Spec.TopologyKey)
-		})
-	case others >= b.maxUnavailable:
-		return b.refuse(u, v1alpha1.RolloutWaitsForUnavailable, func() string {
-			return fmt.Sprintf("Unavailable: %s. At most %s may be.", b.list(u, others), phrase.Count(b.maxUnavailable, "node"))
-		})
-	case b.working >= maxStarted:
+	if b.working >= maxStarted {
 		return refusal{v1alpha1.RolloutWaitsForUnavailable, fmt.Sprintf("%d nodes are under maintenance, the most at the same time.", maxStarted)}
 	}
-	return refusal{}
-}
-
-// refuse returns a refusal with a message that is the same for all nodes that are available.
-func (b *budget) refuse(u *unit, reason string, message func() string) refusal {
-	if b.unavailable[u] {
-		return refusal{reason, message()}
-	}
-	if b.messages[reason] == "" {
-		b.messages[reason] = message()
-	}
-	return refusal{reason, b.messages[reason]}
+	return u.refusalByNodeBudgets()
 }
 
 // attempt returns the next attempt of a node.
@@ -375,10 +297,13 @@ func (b *budget) begin(u *unit) {
 	}
 	m := attempt.create(b.object, u.Node, earlier(deadline, b.open.Until))
 	b.starts = append(b.starts, m)
-	u.startedBy = b.object.Name
+	u.startedBy, u.startedAs = b.object.Name, m.Name
 	u.state, u.reason, u.message = working, v1alpha1.RolloutNodeStarting, "Its NodeMaintenance is being created."
 	u.record = &record{Attempt: attempt, object: m, node: u.Name}
-	b.consider(u)
+	if u.counts() {
+		b.add(u.node)
+	}
+	u.countInNodeBudgets()
 	b.working++
 	b.canaryLeft--
 }

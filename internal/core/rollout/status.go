@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/event"
@@ -24,7 +25,7 @@ func (r *rollout) conclude() RolloutDecision {
 	has := slices.Contains(r.object.Finalizers, v1alpha1.RolloutFinalizer)
 	deleting := r.object.DeletionTimestamp != nil
 	d := RolloutDecision{
-		Rollout: r.object, Status: status, Starts: r.starts,
+		Rollout: r.object, Status: status, Starts: r.starts, Budgets: sets.List(r.counted),
 		Changes: sorted(r.changes, func(c Change) string { return c.Before.Name }),
 		Jobs:    r.jobs, StopJobs: r.stopJobs,
 		AddFinalizer:    !has && !deleting && len(r.starts) > 0,
@@ -78,15 +79,16 @@ func (u *unit) report() v1alpha1.RolloutNode {
 	return node
 }
 
-// waits groups the waiting nodes by reason, the largest group first.
+// waits groups the waiting nodes by reason and NodeBudget, the largest group first.
 func (r *rollout) waits() []v1alpha1.RolloutWait {
 	var groups []v1alpha1.RolloutWait
 	at := map[string]int{}
 	for _, u := range r.candidates() {
-		place, known := at[u.reason]
+		key := u.reason + u.heldBy
+		place, known := at[key]
 		if !known {
 			place = len(groups)
-			at[u.reason] = place
+			at[key] = place
 			groups = append(groups, v1alpha1.RolloutWait{Reason: u.reason, Message: u.message})
 		}
 		group := &groups[place]
@@ -95,7 +97,7 @@ func (r *rollout) waits() []v1alpha1.RolloutWait {
 		}
 	}
 	slices.SortStableFunc(groups, func(a, b v1alpha1.RolloutWait) int {
-		return cmp.Or(cmp.Compare(b.NodeCount, a.NodeCount), strings.Compare(a.Reason, b.Reason))
+		return cmp.Or(cmp.Compare(b.NodeCount, a.NodeCount), strings.Compare(a.Reason, b.Reason), strings.Compare(a.Message, b.Message))
 	})
 	return groups[:min(len(groups), maxWaiting)]
 }

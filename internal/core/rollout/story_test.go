@@ -64,6 +64,11 @@ func (w *world) checkIdle() {
 			difference.None(w.t, "status that does not come to rest", r.Rollout.Status, r.Status)
 		}
 	}
+	for i := range d.Budgets {
+		if b := &d.Budgets[i]; !equality.Semantic.DeepEqual(b.Status, b.Budget.Status) {
+			difference.None(w.t, "budget that does not come to rest", b.Budget.Status, b.Status)
+		}
+	}
 	if len(d.Orphans) > 0 {
 		w.t.Errorf("%d orphans remain", len(d.Orphans))
 	}

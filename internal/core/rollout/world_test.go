@@ -40,12 +40,15 @@ type world struct {
 	rollouts     []*v1alpha1.NodeRollout
 	nodes        []*corev1.Node
 	maintenances []*v1alpha1.NodeMaintenance
+	budgets      []*v1alpha1.NodeBudget
 	unknown      map[string]bool
 	refused      map[string]string
 	// jobs are those of rollouts, which namespace ops may have.
 	jobs          []*batchv1.Job
 	jobNamespaces map[string]bool
 	refusedJobs   map[string]rollout.JobRefusal
+	// refusedBudgets has the errors of writes of NodeBudgets.
+	refusedBudgets map[string]string
 	// late are the NodeMaintenances whose deadline has given their node back.
 	late map[string]bool
 	// handedOver has the times when nodes were drained that come back.
@@ -58,7 +61,7 @@ type world struct {
 func newWorld(t testing.TB, nodes ...string) *world {
 	w := &world{
 		t: t, now: time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC), // a Monday
-		unknown: map[string]bool{}, refused: map[string]string{}, late: map[string]bool{}, handedOver: map[string]time.Time{}, attempts: map[*v1alpha1.NodeMaintenance]rollout.Attempt{},
+		unknown: map[string]bool{}, refused: map[string]string{}, refusedBudgets: map[string]string{}, late: map[string]bool{}, handedOver: map[string]time.Time{}, attempts: map[*v1alpha1.NodeMaintenance]rollout.Attempt{},
 		jobNamespaces: map[string]bool{"ops": true}, refusedJobs: map[string]rollout.JobRefusal{},
 	}
 	for _, name := range nodes {
@@ -206,16 +209,21 @@ func (w *world) snapshot() *rollout.Snapshot {
 	return &rollout.Snapshot{
 		Now: w.now, ClockSkewed: w.skewed, Live: true, Rollouts: slices.Clone(w.rollouts), Nodes: slices.Clone(w.nodes), Maintenances: slices.Clone(w.maintenances),
 		Unknown: w.unknown, Refused: w.refused, Jobs: slices.Clone(w.jobs), JobNamespaces: w.jobNamespaces, RefusedJobs: w.refusedJobs,
+		Budgets: slices.Clone(w.budgets), RefusedBudgets: w.refusedBudgets,
 	}
 }
 
 // apply writes a decision as the controller does. It ends when stop returns true, which is asked
 // before each write.
 func (w *world) apply(d *rollout.Decision, stop func() bool) (stopped bool) {
+	ledgers := w.ledgersOf(d)
 	for i := range d.Rollouts {
-		if w.applyRollout(&d.Rollouts[i], stop) {
+		if w.applyRollout(&d.Rollouts[i], ledgers, stop) {
 			return true
 		}
+	}
+	if ledgers.report(d, stop) {
+		return true
 	}
 	for _, c := range d.Orphans {
 		if stop() {
@@ -226,8 +234,11 @@ func (w *world) apply(d *rollout.Decision, stop func() bool) (stopped bool) {
 	return false
 }
 
-func (w *world) applyRollout(d *rollout.RolloutDecision, stop func() bool) (stopped bool) {
+func (w *world) applyRollout(d *rollout.RolloutDecision, ledgers *ledgers, stop func() bool) (stopped bool) {
 	name := d.Rollout.Name
+	if counted, stopped := ledgers.count(d, stop); !counted {
+		return stopped
+	}
 	hasFinalizer, hasStatus := d.AddFinalizer || d.RemoveFinalizer, !equality.Semantic.DeepEqual(d.Status, d.Rollout.Status)
 	if current, _ := find(w.rollouts, name); current != d.Rollout && (hasFinalizer || hasStatus || len(d.Starts) > 0) {
 		return false // a conflict

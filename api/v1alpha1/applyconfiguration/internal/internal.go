@@ -76,6 +76,18 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: io.k8s.apimachinery.pkg.types.UID
 - name: dev.ebbtide.ebbtide.api.v1alpha1.BlockerType
   scalar: string
+- name: dev.ebbtide.ebbtide.api.v1alpha1.BudgetNode
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: nodeMaintenanceName
+      type:
+        scalar: string
+    - name: nodeRolloutName
+      type:
+        scalar: string
 - name: dev.ebbtide.ebbtide.api.v1alpha1.BudgetReference
   map:
     fields:
@@ -764,6 +776,58 @@ var schemaYAML = typed.YAMLObject(`types:
           keys:
           - namespace
           - name
+- name: dev.ebbtide.ebbtide.api.v1alpha1.NodeBudget
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.NodeBudgetSpec
+    - name: status
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.NodeBudgetStatus
+- name: dev.ebbtide.ebbtide.api.v1alpha1.NodeBudgetSpec
+  map:
+    fields:
+    - name: maxUnavailable
+      type:
+        namedType: io.k8s.apimachinery.pkg.util.intstr.IntOrString
+      default: 1
+    - name: nodeSelector
+      type:
+        namedType: io.k8s.api.core.v1.NodeSelector
+    - name: topologyKey
+      type:
+        scalar: string
+- name: dev.ebbtide.ebbtide.api.v1alpha1.NodeBudgetStatus
+  map:
+    fields:
+    - name: nodeCount
+      type:
+        scalar: numeric
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: summary
+      type:
+        scalar: string
+    - name: unavailableCount
+      type:
+        scalar: numeric
+    - name: working
+      type:
+        list:
+          elementType:
+            namedType: dev.ebbtide.ebbtide.api.v1alpha1.BudgetNode
+          elementRelationship: atomic
 - name: dev.ebbtide.ebbtide.api.v1alpha1.NodeMaintenance
   map:
     fields:

@@ -1,0 +1,177 @@
+package rollout
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
+)
+
+// MaxBudgets bounds the NodeBudgets of a cluster. With more, no node starts, and none is looked at.
+const MaxBudgets = 64
+
+// nodeBudget is a NodeBudget and the nodes that it selects.
+type nodeBudget struct {
+	*limit
+	object *v1alpha1.NodeBudget
+	// nodes are all if the selector is invalid.
+	nodes []*node
+	// stale are nodes in its status that are not under maintenance. One starts only when it is no longer
+	// there, so that the write before the start has an effect: a second manager gets a conflict.
+	stale map[*node]bool
+	// invalid is why the spec allows no node to start.
+	invalid error
+	// refused is why the last write failed; empty if it did not.
+	refused string
+}
+
+// observeLedgers has nodes count as started whose NodeMaintenance a budget names and nobody could
+// read.
+func (f *fleet) observeLedgers() {
+	for _, budget := range f.Budgets {
+		for _, entry := range budget.Status.Working {
+			if n := f.byName[entry.Name]; n != nil && f.Unknown[entry.NodeMaintenanceName] {
+				n.mayBeStarted(cmp.Or(entry.NodeRolloutName, entry.NodeMaintenanceName), entry.NodeMaintenanceName)
+			}
+		}
+	}
+}
+
+// mayBeStarted has a node count as started by a NodeMaintenance that could not be read.
+func (n *node) mayBeStarted(by, as string) {
+	if n.startedBy == "" {
+		n.startedBy, n.startedAs = by, as
+	}
+}
+
+// readBudgets determines which nodes count for which NodeBudget.
+func (f *fleet) readBudgets() {
+	if len(f.Budgets) > MaxBudgets {
+		return
+	}
+	for _, object := range sorted(f.Budgets, (*v1alpha1.NodeBudget).GetName) {
+		if object.DeletionTimestamp == nil {
+			f.budgets = append(f.budgets, f.readBudget(object))
+		}
+	}
+}
+
+// tooManyBudgets returns why no node starts while NodeBudgets are not read.
+func (f *fleet) tooManyBudgets() refusal {
+	if len(f.Budgets) <= MaxBudgets {
+		return refusal{}
+	}
+	return refusal{v1alpha1.RolloutWaitsForNodeBudget, fmt.Sprintf("There are %d NodeBudgets. At most %d may exist.", len(f.Budgets), MaxBudgets)}
+}
+
+func (f *fleet) readBudget(object *v1alpha1.NodeBudget) *nodeBudget {
+	b := &nodeBudget{object: object, refused: f.RefusedBudgets[object.Name], stale: map[*node]bool{}}
+	for _, entry := range object.Status.Working {
+		if n := f.byName[entry.Name]; n != nil && n.startedAs == "" {
+			b.stale[n] = true
+		}
+	}
+	selector, err := readSelector(object)
+	for _, n := range f.nodes {
+		if err != nil || selector.Match(n.Node) {
+			b.nodes = append(b.nodes, n)
+			n.budgets = append(n.budgets, b)
+		}
+	}
+	most, invalid := share(object.Spec.MaxUnavailable, len(b.nodes))
+	if invalid != nil {
+		invalid = fmt.Errorf("spec.maxUnavailable: %w", invalid)
+	}
+	b.invalid = cmp.Or(err, invalid)
+	b.limit = newLimit("NodeBudget "+object.Name+". ", min(most, maxStarted), object.Spec.TopologyKey)
+	for _, n := range b.nodes {
+		if n.unavailable() {
+			b.add(n)
+		}
+	}
+	return b
+}
+
+func readSelector(object *v1alpha1.NodeBudget) (*nodeaffinity.NodeSelector, error) {
+	if object.Spec.NodeSelector == nil {
+		return nil, errors.New("spec.nodeSelector: is required")
+	}
+	return nodeaffinity.NewNodeSelector(object.Spec.NodeSelector, field.WithPath(field.NewPath("spec", "nodeSelector")))
+}
+
+// refusalByNodeBudgets returns why a NodeBudget does not let a node start.
+func (u *unit) refusalByNodeBudgets() refusal {
+	for _, b := range u.budgets {
+		if refused := b.refusal(u.node); refused.reason != "" {
+			u.heldBy = b.object.Name
+			return refusal{v1alpha1.RolloutWaitsForNodeBudget, refused.message}
+		}
+	}
+	return refusal{}
+}
+
+// refusal returns why a node must not start.
+func (b *nodeBudget) refusal(n *node) refusal {
+	switch {
+	case b.invalid != nil:
+		return b.refuse(n, v1alpha1.ReasonInvalidSpec, b.invalidText)
+	case b.refused != "":
+		return b.refuse(n, v1alpha1.RolloutWaitsForWrite, func() string { return "Its status could not be written: " + excerpt.Line(b.refused, maxText) })
+	}
+	if refused := b.limit.refusal(n); refused.reason != "" || !b.stale[n] {
+		return refused
+	}
+	return refusal{v1alpha1.RolloutWaitsForNodeBudget, b.of + "The last maintenance is being removed from its status."}
+}
+
+func (b *nodeBudget) invalidText() string {
+	return "Invalid: " + excerpt.Line(b.invalid.Error(), maxText)
+}
+
+// countInNodeBudgets counts a node that starts.
+func (u *unit) countInNodeBudgets() {
+	for _, b := range u.budgets {
+		b.add(u.node)
+		u.rollout.counted.Insert(b.object.Name)
+	}
+}
+
+// status returns the new status of a NodeBudget.
+func (b *nodeBudget) status() v1alpha1.NodeBudgetStatus {
+	status := v1alpha1.NodeBudgetStatus{
+		ObservedGeneration: b.object.Generation, NodeCount: int32(len(b.nodes)), UnavailableCount: int32(len(b.unavailable)),
+	}
+	if status.Summary = b.summary(); b.invalid != nil {
+		status.NodeCount, status.UnavailableCount = 0, 0
+	}
+	// With more of them none starts, also where a cache has none of their NodeMaintenances.
+	for _, n := range b.nodes {
+		if n.startedAs != "" && len(status.Working) < maxStarted {
+			status.Working = append(status.Working, v1alpha1.BudgetNode{Name: n.Name, NodeMaintenanceName: n.startedAs, NodeRolloutName: n.startedBy})
+		}
+	}
+	return status
+}
+
+func (b *nodeBudget) summary() string {
+	if b.invalid != nil {
+		return b.invalidText()
+	}
+	text := fmt.Sprintf("%d of %s unavailable, at most %d may be", len(b.unavailable), phrase.Count(len(b.nodes), "node"), b.maxUnavailable)
+	b.named = nil // Those that have just started come last there.
+	for _, n := range b.nodes {
+		if b.unavailable[n] && len(b.named) < maxNamed {
+			b.named = append(b.named, n)
+		}
+	}
+	if len(b.named) > 0 {
+		text += ": " + b.list(nil, len(b.unavailable))
+	}
+	return text
+}
