@@ -74,7 +74,7 @@ func TestTheKindsAreUpdatedAndKept(t *testing.T) {
 			got = append(got, o)
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" || len(want) != 8 {
+	if diff := cmp.Diff(want, got); diff != "" || len(want) != 9 {
 		t.Errorf("%d kinds (-want +got):\n%s", len(want), diff)
 	}
 	if slices.ContainsFunc(render(t, "tides", read(t, "crds: {enabled: false}")), isKind) {

@@ -177,7 +177,7 @@ func TestKindsOfOptionalPartsAreReadApart(t *testing.T) {
 	}
 	for resource, want := range map[schema.GroupResource]bool{
 		{Resource: "nodes"}: true, {Group: "ebbtide.dev", Resource: "nodemaintenances"}: true, {Group: "ebbtide.dev", Resource: "machines"}: false,
-		{Group: "ebbtide.dev", Resource: "noderollouts"}:   false,
+		{Group: "ebbtide.dev", Resource: "noderollouts"}: false, {Group: "ebbtide.dev", Resource: "nodebudgets"}: false,
 		{Group: "lifecycle.k8s.io", Resource: "evictions"}: false, {Group: "storage.k8s.io", Resource: "volumeattachments"}: false,
 	} {
 		if got := needs.Lists(right.Core, resource.Group, resource.Resource); got != want {

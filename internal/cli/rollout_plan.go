@@ -10,9 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/rollout"
@@ -43,7 +46,7 @@ of the manager. Later starts are an estimate: each node is assumed to take
 --each, and none to fail.
 
 The exit code is 2 if nodes would never start by themselves. Requires the verb
-list on nodes, nodemaintenances and noderollouts.`,
+list on nodes, nodemaintenances, noderollouts and nodebudgets.`,
 		Example: `  # Plan the upgrade of a pool
   kubectl ebbtide rollout plan -l pool=a --until kubelet=1.37.1 --max 2
 
@@ -125,8 +128,20 @@ func (o *rolloutPlan) snapshot(ctx context.Context) (s *rollout.Snapshot, err er
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
+	if s.Budgets, err = nodeBudgets(ctx, o.reached); err != nil {
+		return nil, err
+	}
 	s.Now = timeOf(o.clock)
 	return s, nil
+}
+
+// nodeBudgets reads all NodeBudgets; none if the cluster does not know them.
+func nodeBudgets(ctx context.Context, reached client.Client) ([]*v1alpha1.NodeBudget, error) {
+	all, err := pages(ctx, reached, &v1alpha1.NodeBudgetList{}, whole[*v1alpha1.NodeBudget])
+	if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("list nodebudgets: %w", err)
+	}
+	return all, nil
 }
 
 // planOf returns the name of the rollout to plan. One that does not exist yet is added to the snapshot.

@@ -12,7 +12,7 @@ import (
 )
 
 // ofCluster are the kinds of examples that have no namespace.
-var ofCluster = []string{"NodeMaintenance", "NodeRollout"}
+var ofCluster = []string{"NodeMaintenance", "NodeRollout", "NodeBudget"}
 
 func TestExamplesOfDocumentsAreAccepted(t *testing.T) {
 	t.Parallel()
@@ -35,7 +35,7 @@ func TestExamplesOfDocumentsAreAccepted(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range []string{"NodeMaintenance", "NodeRollout", "Machine", "MachineDrainRule"} {
+	for _, kind := range []string{"NodeMaintenance", "NodeRollout", "NodeBudget", "Machine", "MachineDrainRule"} {
 		if accepted[kind] == 0 {
 			t.Errorf("no document shows a %s", kind)
 		}

@@ -2,6 +2,19 @@ package attack
 
 const rolloutB = "{apiVersion: ebbtide.dev/v1alpha1, kind: NodeRollout, metadata: {name: MAINTENANCE}}"
 
+const budgetOfOthers = "{apiVersion: ebbtide.dev/v1alpha1, kind: NodeBudget, metadata: {name: MAINTENANCE}}"
+
+// limits is a NodeBudget over the nodes that this selects.
+func limits(term string) string {
+	return `
+apiVersion: ebbtide.dev/v1alpha1
+kind: NodeBudget
+metadata: {name: MAINTENANCE-budget}
+spec:
+  nodeSelector: {nodeSelectorTerms: [` + term + `]}
+`
+}
+
 // rolls is a NodeRollout over the nodes that this selects, with more in its spec.
 func rolls(term, more string) string {
 	return `
@@ -51,6 +64,9 @@ var ofRoller = []attempt{
 	{"approves its own canary", creates(rolls(byNameA, approvesItself)), "ebbtide-rollout-approval"},
 	{"runs a Job where it may not create any", creates(rolls(byNameA, "  job: {namespace: default, cronJob: patch}")), "noderollouts.ebbtide.dev"},
 	{"says that nodes are done", reports(rolloutB, allDone), rbac},
+	{"holds the nodes of others by a budget", creates(limits(byLabel)), rbac},
+	{"widens the budget of others", patches(budgetOfOthers, "spec: {maxUnavailable: 100%}"), rbac},
+	{"takes a node off the budget of others", reports(budgetOfOthers, "status: {nodeCount: 0, unavailableCount: 0, working: []}"), rbac},
 	{"forges an attempt of the rollout of others", creates(attemptOf(byNameA, "")), "ebbtide-rollouts"},
 	{"makes a NodeMaintenance one of a rollout", patches(maintenance, "metadata: {labels: {ebbtide.dev/rollout: MAINTENANCE}}"), "ebbtide-rollouts"},
 	{"keeps a NodeMaintenance as a record", patches(maintenance, "metadata: {finalizers: [ebbtide.dev/rollout]}"), "ebbtide-rollouts"},
@@ -62,6 +78,9 @@ var ofManagerAndRollouts = []attempt{
 	{"runs a Job where the chart gives no right to", creates(jobOfDefault), rbac},
 	{"continues the rollout of others", patches(rolloutB, "spec: {state: Running}"), "ebbtide-accounts"},
 	{"widens the rollout of others", patches(rolloutB, "spec: {nodeSelector: {nodeSelectorTerms: ["+byLabel+"]}}"), "ebbtide-accounts"},
+	{"creates a budget", creates(limits(byLabel)), rbac},
+	{"widens the budget of others", patches(budgetOfOthers, "spec: {maxUnavailable: 100%}"), rbac},
+	{"deletes the budget of others", deletes(budgetOfOthers), rbac},
 	{"drains nodes by labels for a rollout", creates(attemptOf(byLabel, "")), "ebbtide-manager-shutdowns"},
 	{"drains past budgets for a rollout", creates(attemptOf(byNameB, `  deadline: {time: "2046-01-01T00:00:00Z", onDeadline: Delete}`)), "ebbtide-manager-shutdowns or ebbtide-bypass-budgets"},
 	{"takes the maintenance of others into a rollout", patches(maintenance, "metadata: {labels: {ebbtide.dev/rollout: MAINTENANCE}, annotations: {ebbtide.dev/rollout-attempt: any}}"), "ebbtide-accounts"},

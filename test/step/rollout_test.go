@@ -69,7 +69,7 @@ func (s *server) rollOut() *kube.Served {
 	repeated := true
 	mgr, err := manager.New(reached, manager.Options{
 		Scheme: s.cluster.Client.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Cache: kube.CacheOptions(),
-		NewCache:   kube.NewCacheApart(func(r schema.GroupResource) bool { return r.Resource != "noderollouts" }),
+		NewCache:   kube.NewCacheApart(func(r schema.GroupResource) bool { return r.Resource != "noderollouts" && r.Resource != "nodebudgets" }),
 		Controller: config.Controller{SkipNameValidation: &repeated},
 	})
 	s.must("make the manager", err)

@@ -38,7 +38,7 @@ type writing struct {
 	jobNames []string
 	// due is when the rollout no longer rests; 0 if it does not.
 	due time.Duration
-	// ledgers are those that count its starts. With reports it is only for them.
+	// ledgers count its starts. With reports it writes nothing else.
 	ledgers []*ledger
 	reports bool
 	// orphans is true if the changes are those of rollouts that the decision did not know.

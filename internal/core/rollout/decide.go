@@ -68,7 +68,7 @@ type node struct {
 	holders []string
 	// startedBy is the rollout that has it under maintenance, startedAs the NodeMaintenance.
 	startedBy, startedAs string
-	// budgets are those that select it.
+	// budgets select it.
 	budgets []*nodeBudget
 }
 

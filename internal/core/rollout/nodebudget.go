@@ -25,9 +25,9 @@ type nodeBudget struct {
 	// stale are nodes in its status that are not under maintenance. One starts only when it is no longer
 	// there, so that the write before the start has an effect: a second manager gets a conflict.
 	stale map[*node]bool
-	// invalid is why the spec allows no node to start.
+	// invalid holds the fault of the spec, with which no node starts.
 	invalid error
-	// refused is why the last write failed; empty if it did not.
+	// refused holds the error of the last write; empty if it succeeded.
 	refused string
 }
 

@@ -25,7 +25,7 @@ func (s *simulation) limitRandomly() {
 	})
 }
 
-// happenToBudgets is what people do to NodeBudgets, and how writes of them fail.
+// happenToBudgets has people change NodeBudgets, and writes of them fail.
 func (s *simulation) happenToBudgets() {
 	clear(s.refusedBudgets)
 	if len(s.budgets) < maxSimulatedBudgets && s.chance(3) {

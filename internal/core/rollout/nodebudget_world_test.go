@@ -34,7 +34,7 @@ type ledgers struct {
 	decisions map[string]*rollout.BudgetDecision
 	// written says whether a write was made; false is a conflict.
 	written map[string]bool
-	// needed are those of rollouts with starts.
+	// needed has the budgets of rollouts with starts.
 	needed map[string]bool
 }
 

@@ -88,6 +88,7 @@ type simulation struct {
 func newSimulation(s *rollout.Snapshot, each time.Duration) *simulation {
 	own := *s
 	own.Rollouts, own.Nodes, own.Maintenances = slices.Clone(s.Rollouts), slices.Clone(s.Nodes), slices.Clone(s.Maintenances)
+	own.Budgets = slices.Clone(s.Budgets)
 	sim := &simulation{Snapshot: &own, each: each, ends: map[string]time.Time{}}
 	for _, m := range s.Maintenances {
 		if m.Labels[v1alpha1.RolloutLabel] != "" && !maintenance.Finished(m) {
@@ -101,6 +102,11 @@ func newSimulation(s *rollout.Snapshot, each time.Duration) *simulation {
 func (s *simulation) decide(name string) (status v1alpha1.NodeRolloutStatus, starts []string) {
 	d := rollout.Decide(s.Snapshot)
 	s.wake = d.WakeTime
+	for i := range d.Budgets {
+		at := slices.Index(s.Budgets, d.Budgets[i].Budget)
+		s.Budgets[at] = s.Budgets[at].DeepCopy()
+		s.Budgets[at].Status = d.Budgets[i].Status
+	}
 	for i := range d.Rollouts {
 		one := &d.Rollouts[i]
 		at := slices.Index(s.Rollouts, one.Rollout)
