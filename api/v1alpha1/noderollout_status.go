@@ -155,6 +155,14 @@ const (
 	RolloutWaitsForWindow = "Window"
 	// RolloutWaitsForBlackout: a blackout lasts.
 	RolloutWaitsForBlackout = "Blackout"
+	// RolloutWaitsForGate: a gate is closed.
+	RolloutWaitsForGate = "Gate"
+	// RolloutWaitsForRoom: the pods of the node fit on no other node.
+	RolloutWaitsForRoom = "NoRoom"
+	// RolloutWaitsForLoss: a drain of the node would lose pods or data for good.
+	RolloutWaitsForLoss = "PodLoss"
+	// RolloutWaitsForAnswer: whether a gate is open, or a requirement holds, is unknown.
+	RolloutWaitsForAnswer = "AnswerUnknown"
 	// RolloutWaitsForReady: the node is not Ready.
 	RolloutWaitsForReady = "NotReady"
 	// RolloutWaitsForMaintenance: another NodeMaintenance has the node.

@@ -136,6 +136,22 @@ type NodeRolloutSpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	Blackouts []Blackout `json:"blackouts,omitempty"`
 
+	// requires lists what must hold before a node starts: Room (the pods that would be evicted fit on
+	// other nodes) and NoLoss (no pods or data are lost for good). Do not use Room if a cluster
+	// autoscaler makes room only for pods that wait. Unset by default.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=2
+	Requires []RolloutRequirement `json:"requires,omitempty"`
+
+	// gates are conditions that all must hold before a node starts. A gate that closes stops new
+	// starts only. At most 8.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	Gates []RolloutGate `json:"gates,omitempty"`
+
 	// failure says when a node or the rollout fails.
 	// +optional
 	// +default={}
@@ -364,23 +380,4 @@ type RolloutMaintenance struct {
 	// inPlace is spec.inPlace of the NodeMaintenance.
 	// +optional
 	InPlace *InPlace `json:"inPlace,omitempty"`
-}
-
-// RolloutNodeSpec is a decision of a user about one node.
-type RolloutNodeSpec struct {
-	// name of the node.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Name string `json:"name"`
-
-	// skip leaves the node out. A maintenance that has started continues.
-	// +optional
-	Skip bool `json:"skip,omitempty"`
-
-	// forgivenAttemptCount is the number of attempts that no longer count as failures, so that the
-	// node is tried again. Defaults to 0.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	ForgivenAttemptCount int32 `json:"forgivenAttemptCount,omitempty"`
 }

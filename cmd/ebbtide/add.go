@@ -98,7 +98,7 @@ func addRollouts(mgr manager.Manager, f flags, g guards) error {
 	if err != nil {
 		return err
 	}
-	rollout.Add(mgr, rollout.Options{Served: served, Skew: g.skew, JobNamespaces: f.jobNamespaces})
+	rollout.Add(mgr, rollout.Options{Served: served, Skew: g.skew, JobNamespaces: f.jobNamespaces, Prometheus: f.prometheus})
 	return nil
 }
 

@@ -29,7 +29,7 @@ func TestTheChartStartsTheManagerAsItCanBeStarted(t *testing.T) {
 			values: `
 machines: {enabled: true}
 bridges: [karpenter, cluster-api]
-rollouts: {jobNamespaces: [ops, patching]}
+rollouts: {jobNamespaces: [ops, patching], prometheusURL: "https://prometheus:9090"}
 evictionRequests: {enabled: true}
 certManager: {enabled: true}
 shutdowns: {depth: Static, deleteBefore: 45s, priorities: [0, 100000, 1000000000]}
@@ -48,7 +48,7 @@ extraArgs: [--surge=auto, --namespace=elsewhere]`,
 			f, err := parseFlags(set, container.Args)
 			got := fmt.Sprintf("namespace %s, machines %t, callers of %s %v, shutdowns to %s and %s %v, bridges %v, EvictionRequests %s, Jobs in %v",
 				f.namespace, f.machines, f.webhookClient.CAFile, f.webhookClient.Names, f.shutdowns.Depth, f.shutdowns.DeleteBefore, f.shutdowns.Priorities, f.bridges, f.evictionRequests, f.jobNamespaces)
-			if got != test.want || err != nil || !f.leaderElect || !f.webhooks || set.NArg() > 0 {
+			if got != test.want || err != nil || (f.prometheus != nil) != (name == "everything") || !f.leaderElect || !f.webhooks || set.NArg() > 0 {
 				t.Errorf("%s (%v), want %s", got, err, test.want)
 			}
 			listens := map[string]string{"webhook": f.webhookAddress, "metrics": f.metricsAddress, "probes": f.probeAddress}

@@ -17,6 +17,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/internal/core/nodeshutdown"
 	"ebbtide.dev/ebbtide/internal/core/surge"
+	"ebbtide.dev/ebbtide/internal/gate"
 	"ebbtide.dev/ebbtide/internal/logformat"
 	"ebbtide.dev/ebbtide/internal/webhook"
 	"ebbtide.dev/ebbtide/internal/workload"
@@ -36,6 +37,7 @@ type flags struct {
 	// rollouts is not a flag: it is false only if rights are missing.
 	rollouts                    bool
 	jobNamespaces               []string
+	prometheus                  *gate.Prometheus
 	machines                    bool
 	machineWorkers              int
 	bridges                     bridge.Names
@@ -106,11 +108,21 @@ func parseFlags(set *flag.FlagSet, args []string) (flags, error) {
 			f.kubeconfigFields, err = workload.ParseAllowances(text)
 			return err
 		})
+	addGateFlags(set, &f)
 	set.IntVar(&f.verbosity, "v", 0, "log verbosity; 1 includes the reasons of decisions")
 	f.logFormat.Flag(set)
 	set.BoolVar(&f.version, "version", false, "print version and exit")
 	err := set.Parse(args)
 	return f, err
+}
+
+// addGateFlags adds the flags of gates of rollouts.
+func addGateFlags(set *flag.FlagSet, f *flags) {
+	set.Func("prometheus-url", "URL of the Prometheus that answers the queries of gates of NodeRollouts (e.g. http://prometheus.monitoring.svc:9090; default none)",
+		func(text string) (err error) {
+			f.prometheus, err = gate.NewPrometheus(text)
+			return err
+		})
 }
 
 // addBridgeFlags adds the flags of other controllers.

@@ -17,6 +17,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/core/preflight"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 // maxListedNodes bounds the nodes whose pods are listed one by one; for more, all pods of the
@@ -110,7 +111,7 @@ func (o *drainOptions) refuseSeveral(ctx context.Context, m *v1alpha1.NodeMainte
 	}
 	s := &survey{reached: o.reached, ebbtide: o.ebbtide()}
 	var err error
-	if s.nodes, err = pages(ctx, o.reached, &corev1.NodeList{}, slimNode); err != nil {
+	if s.nodes, err = pages(ctx, o.reached, &corev1.NodeList{}, kube.SlimNode); err != nil {
 		return fmt.Errorf("list nodes: %w", err)
 	}
 	if err := s.read(ctx, s.everything()...); err != nil {

@@ -18,6 +18,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/lint"
 	"ebbtide.dev/ebbtide/internal/core/phrase"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 type lintOptions struct {
@@ -101,7 +102,7 @@ func (o *lintOptions) snapshot(ctx context.Context, s *survey) (found lint.Snaps
 		in = ""
 	}
 	err = s.read(ctx,
-		of(s, &found.Pods, &corev1.PodList{}, slimPod, in),
+		of(s, &found.Pods, &corev1.PodList{}, kube.SlimPod, in),
 		of(s, &found.Budgets, &policyv1.PodDisruptionBudgetList{}, whole, in),
 		of(s, &found.Deployments, &appsv1.DeploymentList{}, whole, in),
 		of(s, &found.ReplicaSets, &appsv1.ReplicaSetList{}, slimReplicaSet, in),

@@ -20,6 +20,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/placement"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/core/preflight"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 type planOptions struct {
@@ -87,7 +88,7 @@ func (o *planOptions) Run(ctx context.Context) error {
 		return err
 	}
 	s := &survey{reached: reached, ebbtide: o.ebbtide()}
-	if s.nodes, err = pages(ctx, reached, &corev1.NodeList{}, slimNode); err != nil {
+	if s.nodes, err = pages(ctx, reached, &corev1.NodeList{}, kube.SlimNode); err != nil {
 		return fmt.Errorf("list nodes: %w", err)
 	}
 	picked, err := pick(&o.choice, s.nodes)

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 	"ebbtide.dev/ebbtide/internal/core/rollout"
 	"ebbtide.dev/ebbtide/internal/core/view"
 )
@@ -207,6 +208,9 @@ func printPlan(to io.Writer, s *view.RolloutPlan, style textStyle) error {
 	p.section("These would never start by themselves:", sentences(s.Stuck), shownNodes, "")
 	if len(s.Starts) > 0 {
 		p.line("\nStarts are estimates: each node is assumed to take %s, and none to fail.", duration.HumanDuration(time.Duration(s.AssumedSeconds)*time.Second))
+	}
+	if len(s.Assumed) > 0 {
+		p.line("Not checked, and assumed to hold: %s.", phrase.And(s.Assumed))
 	}
 	return p.err
 }

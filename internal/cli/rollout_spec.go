@@ -21,6 +21,7 @@ import (
 // rolloutSpec are the flags that set fields of a new NodeRollout.
 type rolloutSpec struct {
 	rolloutNeed
+	rolloutGates
 
 	Max, MaxFailures, ControlPlane, ZoneBy, Depth, Reason string
 	Until, Windows                                        []string
@@ -37,6 +38,7 @@ func (s *rolloutSpec) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	s.flags = flags
 	s.rolloutNeed.addFlags(cmd)
+	s.rolloutGates.addFlags(cmd)
 	flags.StringVar(&s.Max, "max", "1", "number or percentage of the nodes that may be unavailable")
 	flags.StringArrayVar(&s.Until, "until", nil, "what a node must report to be done: kubelet, kernel, os or runtime=VERSION, or reboot; can be repeated")
 	flags.BoolVar(&s.StayDrained, "stay-drained", false, "leave the nodes drained")
@@ -71,7 +73,7 @@ func (s *rolloutSpec) spec() (spec v1alpha1.NodeRolloutSpec, err error) {
 		return spec, err
 	}
 	spec.Target = target
-	return spec, errors.Join(s.set(&spec), s.limits(&spec), s.order(&spec), s.failure(&spec.Failure), s.maintenance(&spec.Maintenance))
+	return spec, errors.Join(s.rolloutNeed.set(&spec), s.rolloutGates.set(&spec), s.limits(&spec), s.order(&spec), s.failure(&spec.Failure), s.maintenance(&spec.Maintenance))
 }
 
 // limits sets how many nodes may be unavailable, and when.

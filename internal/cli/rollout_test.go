@@ -70,6 +70,7 @@ func TestRolloutStartDryRunShowsTheNodeRollout(t *testing.T) {
 		},
 		{"-l", "pool=a", "--when", "reboot-required", "--when=KernelDeadlock", "--reboot", "--continuous", "--dry-run=client", "-o", "yaml"},
 		{"-l", "pool=a", "--job=ops/patch", "--reboot", "--dry-run=client", "-o", "yaml"},
+		{"-l", "pool=a", "--require=noloss,Room", "--require=Room", "--gate-prometheus", `healthy=min(up{job="api"}) > bool 0`, "--gate-prometheus=quiet=1", "--dry-run=client", "-o", "yaml"},
 		{"-l", "pool=b", "--until=reboot", "--dry-run=server"},
 		{"-l", "pool=b", "--until=reboot", "--wait=false"},
 		{"-l", "pool=b", "--until=reboot", "--wait=false"},
@@ -91,6 +92,7 @@ func TestRolloutFlagsRejectInvalidValues(t *testing.T) {
 		"", "a-1 -l pool=a", "a-1 --max=0", "a-1 --max=101%", "a-1 --max=two", "a-1 --until=kernel", "a-1 --until=java=21", "a-1 --until=os=a --until=readySeconds=soon", "a-1 --until=os=a --until=osImage=b", "a-1 --canary=0",
 		"a-1 --canary-soak=1h", "a-1 --control-plane=middle", "a-1 --retries=11", "a-1 --soak=1.5s", "a-1 --drain-timeout=-1s", "a-1 --in-place=2h", "a-1 --depth=all",
 		"a-1 --wait=false --timeout=1m", "a-1 --window=night", "a-1 --continuous", "a-1 --reboot --stay-drained", "a-1 --job=ops/patch --stay-drained", "a-1 --job=patch", "a-1 --job=ops/Patch", "a-1 --when=a/b/c", "a-1 --name=A", "a-1 -o wide", "a-1 --name=" + strings.Repeat("a", 64),
+		"a-1 --require=Luck", "a-1 --gate-prometheus=up", "a-1 --gate-prometheus=A=up", "a-1 --gate-prometheus=a=", "a-1 --gate-prometheus=a=1 --gate-prometheus=a=2",
 	} {
 		args := append([]string{"rollout", "start"}, strings.Fields(flags)...)
 		got := m.run(args...)
@@ -340,7 +342,7 @@ func TestRolloutPlanListsNodesInTheirOrder(t *testing.T) {
 	var all transcript
 	for _, line := range []string{
 		"rollout plan -l pool=b --until kernel=6.12.9", "rollout plan -l pool=b --until kernel=6.12.9 --max=2", "rollout plan -l pool=b --until kernel=6.12.9 --max=2 --zone-by zone --each 10m --control-plane=first", "rollout plan b-1 b-2 b-5 --stay-drained --max 2",
-		"rollout plan b-1 b-2 --window=22:00-04:00 -o yaml", "rollout plan paused", "rollout plan noderollout/pausd", "rollout plan nro/paused b-1", "rollout plan b-1 --each=0", "rollout plan",
+		"rollout plan b-1 b-2 --window=22:00-04:00 -o yaml", "rollout plan b-1 --require=Room --gate-prometheus=quiet=1", "rollout plan paused", "rollout plan noderollout/pausd", "rollout plan nro/paused b-1", "rollout plan b-1 --each=0", "rollout plan",
 	} {
 		all.add(strings.Fields(line), m.run(strings.Fields(line)...))
 	}

@@ -21,6 +21,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/preflight"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 // survey holds the objects of a cluster that a forecast depends on. Kinds that cannot be read are
@@ -100,7 +101,7 @@ func of[P listable](s *survey, into *[]P, list client.ObjectList, slim func(P) P
 // everything returns the readers of a forecast, except that of nodes.
 func (s *survey) everything() []reader {
 	return []reader{
-		of(s, &s.pods, &corev1.PodList{}, slimPod),
+		of(s, &s.pods, &corev1.PodList{}, kube.SlimPod),
 		of(s, &s.budgets, &policyv1.PodDisruptionBudgetList{}, whole),
 		of(s, &s.claims, &corev1.PersistentVolumeClaimList{}, whole),
 		of(s, &s.volumes, &corev1.PersistentVolumeList{}, whole),

@@ -63,6 +63,9 @@ func (v rolloutValidator) Handle(ctx context.Context, request admission.Request)
 	if err == nil && refusal == "" {
 		refusal, err = v.reviews.refusalOfJob(ctx, request, change)
 	}
+	if err == nil && refusal == "" {
+		refusal, err = v.reviews.refusedGate(ctx, request.UserInfo, change)
+	}
 	switch {
 	case err != nil:
 		return admission.Errored(http.StatusInternalServerError, err)

@@ -19,6 +19,15 @@ func rollout(name, spec string) string {
 // ofPool returns a NodeRollout of a pool.
 func ofPool(name, spec string) string { return rollout(name, anyNode+"\n"+spec) }
 
+const objectGate = "object: {apiVersion: v1, kind: ConfigMap, namespace: ops, name: fleet, jsonPath: .data.state, value: go}"
+
+func nineGates() (gates string) {
+	for i := range 9 {
+		gates += fmt.Sprintf("\n- {name: gate-%d, prometheus: {query: up}}", i)
+	}
+	return gates
+}
+
 func TestNodeRolloutIsAcceptedOrRefused(t *testing.T) {
 	percent := refusal{"spec.maxUnavailable": "maxUnavailable is a number from 1 to 256, or a percentage from 1% to 100%"}
 	failures := refusal{"spec.failure.maxFailures": "maxFailures is a number of at least 1, or a percentage from 1% to 100%"}
@@ -83,6 +92,18 @@ state: Paused`},
 		"a node twice":                    {spec: "nodes: [{name: a}, {name: a}]", refused: refusal{"spec.nodes[1]": "Duplicate value"}},
 		"a node without a name":           {spec: "nodes: [{skip: true}]", refused: refusal{"spec.nodes[0].name": "Required value"}},
 		"fewer than no attempts":          {spec: "nodes: [{name: a, forgivenAttemptCount: -1}]", refused: refusal{"spec.nodes[0].forgivenAttemptCount": "should be greater than or equal to 0"}},
+		"gates and requirements":          {spec: "requires: [Room, NoLoss]\ngates: [{name: a, prometheus: {query: up}}, {name: b, " + objectGate + "}]"},
+		"an unknown requirement":          {spec: "requires: [Luck]", refused: refusal{"spec.requires[0]": "supported values"}},
+		"a requirement twice":             {spec: "requires: [Room, Room]", refused: refusal{"spec.requires[1]": "Duplicate value"}},
+		"nine gates":                      {spec: "gates:" + nineGates(), refused: refusal{"spec.gates": "must have at most 8 items"}},
+		"a gate twice":                    {spec: "gates: [{name: a, prometheus: {query: up}}, {name: a, prometheus: {query: up}}]", refused: refusal{"spec.gates[1]": "Duplicate value"}},
+		"a gate of nothing":               {spec: "gates: [{name: a}]", refused: refusal{"spec.gates[0]": "a gate has either prometheus or object"}},
+		"a gate of both":                  {spec: "gates: [{name: a, prometheus: {query: up}, " + objectGate + "}]", refused: refusal{"spec.gates[0]": "a gate has either prometheus or object"}},
+		"a gate on a Secret":              {spec: "gates: [{name: a, " + strings.Replace(objectGate, "ConfigMap", "Secret", 1) + "}]", refused: refusal{"spec.gates[0].object.kind": "a gate cannot read Secrets"}},
+		"a path to everything":            {spec: "gates: [{name: a, " + strings.Replace(objectGate, ".data.state", "..state", 1) + "}]", refused: refusal{"spec.gates[0].object.jsonPath": "should match"}},
+		"a path of a condition":           {spec: "gates: [{name: a, " + strings.Replace(objectGate, ".data.state", `'.status.conditions[?(@.type=="Ready")].status'`, 1) + "}]"},
+		"a path of a label":               {spec: "gates: [{name: a, " + strings.Replace(objectGate, ".data.state", `'.metadata.labels.example\.com/state'`, 1) + "}]"},
+		"an object out of its place":      {spec: "gates: [{name: a, " + strings.Replace(objectGate, "name: fleet", "name: ../secrets/a", 1) + "}]", refused: refusal{"spec.gates[0].object.name": "should match"}},
 		"a target of nothing":             {spec: "target: {readySeconds: 60}", refused: refusal{"spec.target": "give at least one of newBoot: true"}},
 		"a range that is none":            {spec: `target: {kubeletVersion: ">=1.37"}`, refused: refusal{"spec.target.kubeletVersion": "kubeletVersion is a version as nodes report it"}},
 	})

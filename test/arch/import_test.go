@@ -28,6 +28,7 @@ var rooms = []room{
 	{"internal/certificate", 1},
 	{"internal/kube", 2},
 	{"internal/eviction", 2},
+	{"internal/gate", 2},
 	{"internal/workload", 3},
 	{"internal/uninstall", 3},
 	{"internal/check", 3},

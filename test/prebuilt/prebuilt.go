@@ -62,6 +62,7 @@ var programs = []program{
 	{"cluster-api", Long, "test/capi/clusterapi", "sigs.k8s.io/cluster-api/core", ""},
 	// Without what finds targets, which is most of it.
 	{"promtool", Long, "test/alert/promtool", "github.com/prometheus/prometheus/cmd/promtool", "remove_all_sd"},
+	{"prometheus", Long, "test/alert/promtool", "github.com/prometheus/prometheus/cmd/prometheus", "remove_all_sd"},
 	{"krew", Long, "internal/release/krew", "sigs.k8s.io/krew/cmd/krew", ""},
 	{"validate-krew-manifest", Long, "internal/release/krew", "sigs.k8s.io/krew/cmd/validate-krew-manifest", ""},
 	{"app", Node, "test/node", "./app", ""},

@@ -214,3 +214,44 @@ func TestRolloutOfOtherNodesHasToBeApprovedAgain(t *testing.T) {
 		}
 	}
 }
+
+// A gate shows in the status whether a field of an object has a value, so its author has to be allowed
+// to read the object. The API refuses Secrets.
+func TestGateNeedsTheRightToGetItsObject(t *testing.T) {
+	t.Parallel()
+	c := newAPI(t)
+	nodes := newNodes(t, c, 1, nil)
+	reads := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"mine"}, Verbs: []string{"get"}}
+	name, user := c.User(t, rollsOut, deletes(nodes[0]), reads)
+	gate := func(apiVersion, kind, namespace, object string) v1alpha1.RolloutGate {
+		return v1alpha1.RolloutGate{Name: "gate", Object: &v1alpha1.ObjectGate{
+			APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: object, JSONPath: ".data.state", Value: "go",
+		}}
+	}
+	with := func(gates ...v1alpha1.RolloutGate) *v1alpha1.NodeRollout {
+		r := sample.Rollout(c.Pool()+"-gated", nodes...)
+		r.Spec.Gates = gates
+		return r
+	}
+	refusal := fmt.Sprintf("user %q may not get configmaps", name)
+	for what, refused := range map[string]v1alpha1.RolloutGate{
+		refusal:                               gate("v1", "ConfigMap", "default", "others"),
+		"which the API server does not serve": gate("example.com/v1", "Fleet", "", "mine"),
+		"set object.namespace":                gate("v1", "ConfigMap", "", "mine"),
+		"leave out object.namespace":          gate("v1", "Node", "default", "mine"),
+	} {
+		wantRefusedBy(t, rolloutWebhook, user.Create(t.Context(), with(refused)), what)
+	}
+	r := with(gate("v1", "ConfigMap", "default", "mine"))
+	must(t, user.Create(t.Context(), r))
+	t.Cleanup(func() { must(t, client.IgnoreNotFound(c.Client.Delete(context.WithoutCancel(t.Context()), r))) })
+	widened := r.DeepCopy()
+	widened.Spec.Gates[0].Object.Name = "others"
+	wantRefusedBy(t, rolloutWebhook, user.Update(t.Context(), widened), refusal)
+	// An administrator adds one. The user may keep it, and end the rollout.
+	r.Spec.Gates[0].Object.Name = "others"
+	must(t, c.Client.Update(t.Context(), r))
+	r.Spec.State = v1alpha1.RolloutPaused
+	must(t, user.Update(t.Context(), r))
+	must(t, user.Delete(t.Context(), r))
+}

@@ -124,8 +124,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.NodeRolloutStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NodeShutdown"):
 		return &apiv1alpha1.NodeShutdownApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ObjectGate"):
+		return &apiv1alpha1.ObjectGateApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ObjectReference"):
 		return &apiv1alpha1.ObjectReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PrometheusGate"):
+		return &apiv1alpha1.PrometheusGateApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RecordedBoots"):
 		return &apiv1alpha1.RecordedBootsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RecordedLock"):
@@ -136,6 +140,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.RolloutCanaryApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RolloutFailure"):
 		return &apiv1alpha1.RolloutFailureApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RolloutGate"):
+		return &apiv1alpha1.RolloutGateApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RolloutJob"):
 		return &apiv1alpha1.RolloutJobApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RolloutMaintenance"):

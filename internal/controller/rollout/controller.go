@@ -24,6 +24,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/event"
 	core "ebbtide.dev/ebbtide/internal/core/rollout"
+	"ebbtide.dev/ebbtide/internal/gate"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
@@ -57,6 +58,8 @@ type Options struct {
 	Skew   *kube.Skew
 	// JobNamespaces may have Jobs of rollouts.
 	JobNamespaces []string
+	// Prometheus answers the queries of gates; nil if there is none.
+	Prometheus *gate.Prometheus
 }
 
 // pass is the only item of the queue.
@@ -95,7 +98,8 @@ type reconciler struct {
 	newestJobs  *newest[*batchv1.Job]
 	jobRefusals *refusals
 	// outdated are the states that the API server did not know any more.
-	outdated *outdated
+	outdated  *outdated
+	questions *questions
 
 	// any is true while there are rollouts or budgets.
 	any  atomic.Bool
@@ -103,7 +107,7 @@ type reconciler struct {
 }
 
 func newReconciler(c client.Client, live client.Reader, clk clock.PassiveClock, m *metrics) *reconciler {
-	return &reconciler{
+	r := &reconciler{
 		client: c, live: live, emit: func(...event.Event) {}, clock: clk, metrics: m, decide: core.Decide,
 		now:          func() (time.Time, bool) { return clk.Now(), false },
 		unread:       map[string]time.Time{},
@@ -114,6 +118,9 @@ func newReconciler(c client.Client, live client.Reader, clk clock.PassiveClock, 
 		flights: newFlights(clk.Now()), refusals: newRefusals(clk), failures: newRefusals(clk), uncounted: newRefusals(clk),
 		outdated: newOutdated(clk),
 	}
+	r.questions = newQuestions(func() (time.Time, bool) { return r.now() }, clk)
+	r.questions.check = func() respond { return (&check{live: live}).respond }
+	return r
 }
 
 // Add registers the controller with a manager whose client reads from a cache with
@@ -128,6 +135,7 @@ func Add(mgr manager.Manager, options Options) {
 	options.Served.Part(func(ctx context.Context) error {
 		r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}, m)
 		r.emit, r.now = emit, options.Skew.Now
+		r.questions.gate = gates(options.Prometheus, mgr.GetAPIReader())
 		defer r.end()
 		if err := r.watchJobs(ctx, mgr, options.JobNamespaces); err != nil {
 			return err
@@ -144,6 +152,7 @@ func Add(mgr manager.Manager, options Options) {
 // end waits for the writes under way, which the end of the controller has cancelled.
 func (r *reconciler) end() {
 	r.flights.wait()
+	r.questions.wait()
 	r.metrics.show(nil, r.clock.Now())
 }
 
@@ -163,8 +172,9 @@ func (r *reconciler) Reconcile(ctx context.Context, _ pass) (reconcile.Result, e
 		r.metrics.show(nil, began)
 		return reconcile.Result{}, nil
 	}
+	snapshot.Answers = r.questions.all()
 	decision, again := r.confirm(ctx, snapshot)
-	due = kube.Soonest(due, again)
+	due = kube.Soonest(due, again, r.questions.ask(ctx, decision.Questions, r.again))
 	// One that takes long must not take more than half of a core.
 	r.rested = r.clock.Now().Add(max(decisionInterval, r.clock.Since(began)))
 	r.metrics.show(decision.Rollouts, r.clock.Now())

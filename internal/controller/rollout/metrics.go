@@ -26,7 +26,7 @@ var (
 		"1 if nodes of a NodeRollout have failed, otherwise 0.",
 		[]string{"rollout"}, nil)
 	progress = prometheus.NewDesc("ebbtide_rollout_last_progress_timestamp_seconds",
-		"Time when this manager last saw a node of a NodeRollout change its state. Absent while the rollout waits only for time or for a user.",
+		"Time when this manager last saw a node of a NodeRollout change its state. Absent while the rollout waits only for time, for a gate or for a user.",
 		[]string{"rollout"}, nil)
 )
 
@@ -133,7 +133,7 @@ func progressOf(status *v1alpha1.NodeRolloutStatus) string {
 // waitsForOthers are the reasons of nodes that wait for time, for a user or for other nodes.
 var waitsForOthers = []string{
 	v1alpha1.RolloutWaitsForWindow, v1alpha1.RolloutWaitsForBlackout, v1alpha1.RolloutWaitsForCanary, v1alpha1.RolloutWaitsForApproval, v1alpha1.RolloutWaitsForUser,
-	v1alpha1.RolloutWaitsForFailures, v1alpha1.RolloutWaitsForOtherNodes,
+	v1alpha1.RolloutWaitsForFailures, v1alpha1.RolloutWaitsForOtherNodes, v1alpha1.RolloutWaitsForGate,
 }
 
 // shouldProgress reports whether nodes are under maintenance, or wait for something that may never

@@ -45,7 +45,7 @@ ebbtide_rollout_nodes{rollout="kernel",state="working"} 1
 			return ""
 		}
 		return fmt.Sprintf("# HELP ebbtide_rollout_last_progress_timestamp_seconds Time when this manager last saw a node of a NodeRollout change its state. "+
-			"Absent while the rollout waits only for time or for a user.\n# TYPE ebbtide_rollout_last_progress_timestamp_seconds gauge\n"+
+			"Absent while the rollout waits only for time, for a gate or for a user.\n# TYPE ebbtide_rollout_last_progress_timestamp_seconds gauge\n"+
 			"ebbtide_rollout_last_progress_timestamp_seconds{rollout=\"kernel\"} %d\n", at.Unix())
 	}
 	later := noon.Add(time.Hour)
@@ -57,6 +57,9 @@ ebbtide_rollout_nodes{rollout="kernel",state="working"} 1
 		"progress":          {decided(2, 2, v1alpha1.RolloutWaitsForUnavailable), later},
 		"waits for a node":  {decided(0, 4, v1alpha1.RolloutWaitsForReady), later},
 		"waits for time":    {decided(0, 4, v1alpha1.RolloutWaitsForWindow), time.Time{}},
+		"waits for a gate":  {decided(0, 4, v1alpha1.RolloutWaitsForGate), time.Time{}},
+		"waits for room":    {decided(0, 4, v1alpha1.RolloutWaitsForRoom), later},
+		"waits for answers": {decided(0, 4, v1alpha1.RolloutWaitsForAnswer), later},
 		"waits for nothing": {decided(0, 0, ""), time.Time{}},
 		"gone":              {nil, time.Time{}},
 	} {

@@ -52,6 +52,9 @@ type rollout struct {
 	wakeTime time.Time
 	// needsLive is true if the rollout seems to be complete, by nodes of a cache.
 	needsLive bool
+	// questions have no answer; held is true if they, or an answer, keep nodes from starting.
+	questions []Question
+	held      bool
 }
 
 // unit is a node in a rollout.

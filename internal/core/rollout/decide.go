@@ -36,6 +36,7 @@ func Decide(s *Snapshot) *Decision {
 	for _, b := range f.budgets {
 		d.Budgets = append(d.Budgets, BudgetDecision{Budget: b.object, Status: b.status()})
 	}
+	d.ask(s, all)
 	return d
 }
 

@@ -39,6 +39,8 @@ type Snapshot struct {
 	Refused map[string]string
 	// RefusedBudgets has the errors of the last write of a NodeBudget, by its name.
 	RefusedBudgets map[string]string
+	// Answers holds answers to Questions of earlier decisions, also old ones.
+	Answers map[Question]Answer
 }
 
 // Decision holds the actions for all rollouts.
@@ -52,6 +54,8 @@ type Decision struct {
 	Orphans []Change
 	// NeedsLive is true if a live snapshot has to confirm that a rollout is complete.
 	NeedsLive bool
+	// Questions lists facts that would change the decision, the most urgent first.
+	Questions []Question
 	// WakeTime is the next time at which the decision can change without another change; zero is never.
 	WakeTime time.Time
 }

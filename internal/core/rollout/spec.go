@@ -70,6 +70,9 @@ func Read(spec *v1alpha1.NodeRolloutSpec) (*Spec, error) {
 	if compiled.calendar, err = calendar.Read(spec.Windows, spec.Blackouts); err != nil {
 		return nil, err
 	}
+	if err := checkGates(spec.Gates); err != nil {
+		return nil, err
+	}
 	for name, amount := range map[string]*intstr.IntOrString{"maxUnavailable": spec.MaxUnavailable, "failure.maxFailures": spec.Failure.MaxFailures} {
 		if _, err := share(amount, 1); err != nil {
 			return nil, fmt.Errorf("spec.%s: %w", name, err)

@@ -33,6 +33,10 @@ type budget struct {
 	// unfinished counts the nodes that wait or are under maintenance, by whether they are control
 	// plane nodes.
 	unfinished map[bool]int
+	gates      *refusal // nil until they are asked
+	// leaving are the nodes under maintenance after a number of starts.
+	leaving      string
+	leavingAfter int
 }
 
 // start determines which waiting nodes start, and why the others do not.
@@ -145,7 +149,7 @@ func (r *rollout) count(of state) (count int) {
 
 func (r *rollout) budget() *budget {
 	most, _ := share(r.object.Spec.MaxUnavailable, len(r.units))
-	b := &budget{rollout: r, limit: newLimit("", most, r.object.Spec.TopologyKey), open: r.spec.calendar.At(r.Now), unfinished: map[bool]int{}}
+	b := &budget{rollout: r, limit: newLimit("", most, r.object.Spec.TopologyKey), open: r.spec.calendar.At(r.Now), unfinished: map[bool]int{}, leavingAfter: -1}
 	for _, u := range r.units {
 		switch u.state {
 		case working:
@@ -223,7 +227,10 @@ func (b *budget) refusalOf(u *unit) refusal {
 	if b.canary.reason != "" && b.canaryLeft <= 0 {
 		return b.canary
 	}
-	return b.refusalByBudget(u)
+	if refused := b.refusalByBudget(u); refused.reason != "" {
+		return refused
+	}
+	return b.refusalByAnswer(u)
 }
 
 // refusalByNode returns why a node does not start, whatever the others do.

@@ -182,7 +182,7 @@ func (r *rollout) percentile(percent int, usual time.Duration) time.Duration {
 // stays until it is wrong by a tenth of that time.
 func (r *rollout) estimate(status *v1alpha1.NodeRolloutStatus) *metav1.Time {
 	left := status.WorkingCount + status.WaitingCount
-	if left == 0 || r.spec == nil || r.ending() || status.WaitingCount > 0 && r.refusal().reason != "" {
+	if left == 0 || r.spec == nil || r.ending() || r.held && status.WorkingCount == 0 || status.WaitingCount > 0 && r.refusal().reason != "" {
 		return nil
 	}
 	each := r.percentile(50, 0)

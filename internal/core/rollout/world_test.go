@@ -49,6 +49,7 @@ type world struct {
 	refusedJobs   map[string]rollout.JobRefusal
 	// refusedBudgets has the errors of writes of NodeBudgets.
 	refusedBudgets map[string]string
+	answers        map[rollout.Question]rollout.Answer
 	// late are the NodeMaintenances whose deadline has given their node back.
 	late map[string]bool
 	// handedOver has the times when nodes were drained that come back.
@@ -209,7 +210,7 @@ func (w *world) snapshot() *rollout.Snapshot {
 	return &rollout.Snapshot{
 		Now: w.now, ClockSkewed: w.skewed, Live: true, Rollouts: slices.Clone(w.rollouts), Nodes: slices.Clone(w.nodes), Maintenances: slices.Clone(w.maintenances),
 		Unknown: w.unknown, Refused: w.refused, Jobs: slices.Clone(w.jobs), JobNamespaces: w.jobNamespaces, RefusedJobs: w.refusedJobs,
-		Budgets: slices.Clone(w.budgets), RefusedBudgets: w.refusedBudgets,
+		Answers: w.answers, Budgets: slices.Clone(w.budgets), RefusedBudgets: w.refusedBudgets,
 	}
 }
 

@@ -36,8 +36,10 @@ type RolloutPlan struct {
 	Waiting []RolloutWait `json:"waiting,omitempty"`
 	Stuck   []RolloutWait `json:"stuck,omitempty"`
 	// OmittedCount are the nodes after the last listed one.
-	OmittedCount int      `json:"omittedCount,omitempty"`
-	Unread       []string `json:"unread,omitempty"`
+	OmittedCount int `json:"omittedCount,omitempty"`
+	// Assumed are the gates and requirements that are assumed to hold.
+	Assumed []string `json:"assumed,omitempty"`
+	Unread  []string `json:"unread,omitempty"`
 }
 
 // RolloutStart is the start of a node.
@@ -52,6 +54,11 @@ func RolloutPlanOf(s *rollout.Snapshot, name string, each time.Duration) Rollout
 	p := RolloutPlan{
 		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "RolloutPlan"},
 		Name:     name, Time: metav1.NewTime(s.Now), AssumedSeconds: int64(each.Seconds()),
+	}
+	for _, r := range s.Rollouts {
+		if r.Name == name {
+			p.Assumed = assumed(&r.Spec)
+		}
 	}
 	sim := newSimulation(s, each)
 	for step := range maxSteps {
@@ -87,7 +94,7 @@ type simulation struct {
 
 func newSimulation(s *rollout.Snapshot, each time.Duration) *simulation {
 	own := *s
-	own.Rollouts, own.Nodes, own.Maintenances = slices.Clone(s.Rollouts), slices.Clone(s.Nodes), slices.Clone(s.Maintenances)
+	own.Rollouts, own.Nodes, own.Maintenances = withoutGates(s.Rollouts), slices.Clone(s.Nodes), slices.Clone(s.Maintenances)
 	own.Budgets = slices.Clone(s.Budgets)
 	sim := &simulation{Snapshot: &own, each: each, ends: map[string]time.Time{}}
 	for _, m := range s.Maintenances {

@@ -1021,6 +1021,14 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: dev.ebbtide.ebbtide.api.v1alpha1.RolloutFailure
       default: {}
+    - name: gates
+      type:
+        list:
+          elementType:
+            namedType: dev.ebbtide.ebbtide.api.v1alpha1.RolloutGate
+          elementRelationship: associative
+          keys:
+          - name
     - name: job
       type:
         namedType: dev.ebbtide.ebbtide.api.v1alpha1.RolloutJob
@@ -1049,6 +1057,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: reboot
       type:
         scalar: boolean
+    - name: requires
+      type:
+        list:
+          elementType:
+            namedType: dev.ebbtide.ebbtide.api.v1alpha1.RolloutRequirement
+          elementRelationship: associative
     - name: soakSeconds
       type:
         scalar: numeric
@@ -1161,6 +1175,27 @@ var schemaYAML = typed.YAMLObject(`types:
   scalar: string
 - name: dev.ebbtide.ebbtide.api.v1alpha1.NodeState
   scalar: string
+- name: dev.ebbtide.ebbtide.api.v1alpha1.ObjectGate
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: jsonPath
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+    - name: namespace
+      type:
+        scalar: string
+    - name: value
+      type:
+        scalar: string
 - name: dev.ebbtide.ebbtide.api.v1alpha1.ObjectReference
   map:
     fields:
@@ -1175,6 +1210,12 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
 - name: dev.ebbtide.ebbtide.api.v1alpha1.PodType
   scalar: string
+- name: dev.ebbtide.ebbtide.api.v1alpha1.PrometheusGate
+  map:
+    fields:
+    - name: query
+      type:
+        scalar: string
 - name: dev.ebbtide.ebbtide.api.v1alpha1.RecordedBoots
   map:
     fields:
@@ -1268,6 +1309,18 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 3600
+- name: dev.ebbtide.ebbtide.api.v1alpha1.RolloutGate
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: object
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.ObjectGate
+    - name: prometheus
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.PrometheusGate
 - name: dev.ebbtide.ebbtide.api.v1alpha1.RolloutJob
   map:
     fields:
@@ -1328,6 +1381,8 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: skip
       type:
         scalar: boolean
+- name: dev.ebbtide.ebbtide.api.v1alpha1.RolloutRequirement
+  scalar: string
 - name: dev.ebbtide.ebbtide.api.v1alpha1.RolloutState
   scalar: string
 - name: dev.ebbtide.ebbtide.api.v1alpha1.RolloutWait

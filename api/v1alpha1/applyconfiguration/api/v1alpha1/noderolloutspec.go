@@ -59,6 +59,13 @@ type NodeRolloutSpecApplyConfiguration struct {
 	Windows []MaintenanceWindowApplyConfiguration `json:"windows,omitempty"`
 	// blackouts are periods without starts, also within windows.
 	Blackouts []BlackoutApplyConfiguration `json:"blackouts,omitempty"`
+	// requires lists what must hold before a node starts: Room (the pods that would be evicted fit on
+	// other nodes) and NoLoss (no pods or data are lost for good). Do not use Room if a cluster
+	// autoscaler makes room only for pods that wait. Unset by default.
+	Requires []apiv1alpha1.RolloutRequirement `json:"requires,omitempty"`
+	// gates are conditions that all must hold before a node starts. A gate that closes stops new
+	// starts only. At most 8.
+	Gates []RolloutGateApplyConfiguration `json:"gates,omitempty"`
 	// failure says when a node or the rollout fails.
 	Failure *RolloutFailureApplyConfiguration `json:"failure,omitempty"`
 	// maintenance is copied into each NodeMaintenance.
@@ -195,6 +202,29 @@ func (b *NodeRolloutSpecApplyConfiguration) WithBlackouts(values ...*BlackoutApp
 			panic("nil value passed to WithBlackouts")
 		}
 		b.Blackouts = append(b.Blackouts, *values[i])
+	}
+	return b
+}
+
+// WithRequires adds the given value to the Requires field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Requires field.
+func (b *NodeRolloutSpecApplyConfiguration) WithRequires(values ...apiv1alpha1.RolloutRequirement) *NodeRolloutSpecApplyConfiguration {
+	for i := range values {
+		b.Requires = append(b.Requires, values[i])
+	}
+	return b
+}
+
+// WithGates adds the given value to the Gates field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Gates field.
+func (b *NodeRolloutSpecApplyConfiguration) WithGates(values ...*RolloutGateApplyConfiguration) *NodeRolloutSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithGates")
+		}
+		b.Gates = append(b.Gates, *values[i])
 	}
 	return b
 }
