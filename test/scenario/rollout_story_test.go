@@ -127,8 +127,8 @@ func TestRolloutRebootsANodeOnceWhoseSentinelStays(t *testing.T) {
 
 	w.awaitNode(node, "handed over", func(n *corev1.Node) bool { return n.Labels[v1alpha1.HandedOverLabel] != "" })
 	w.goDown(node)
-	w.requiresReboot(node, corev1.ConditionTrue)
 	w.boot(node)
+	w.requiresReboot(node, corev1.ConditionTrue)
 	w.awaitRollout("reboot", "failed", func(s *v1alpha1.NodeRolloutStatus) bool {
 		return len(s.Failed) == 1 && s.Failed[0].Reason == v1alpha1.RolloutNodeStillNeeded && s.Failed[0].AttemptCount == 1
 	})

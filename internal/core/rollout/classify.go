@@ -293,14 +293,15 @@ func (r *rollout) judgeEnded(u *unit) {
 }
 
 // judgeReturned determines the state of a node whose maintenance was done at a time. It may need
-// another one, or have got nothing from this one: it shows that after the handover.
+// another one, or have got nothing from this one: it shows that after the handover, and after its boot.
 func (r *rollout) judgeReturned(u *unit, at time.Time) {
 	asks := r.spec.asks(u.Node)
 	handedOver, _, known := handover.Since(u.record.object, u.Name)
+	booted := handover.BootTime(u.record.object, u.Name)
 	switch {
 	case r.spec.continuous && (asks != nil && asks.LastTransitionTime.After(at) || asks == nil && r.spec.target != nil && !r.spec.target.Met(u.Node)):
 		u.state = waiting
-	case asks != nil && known && asks.LastHeartbeatTime.After(handedOver) && !asks.LastTransitionTime.After(at):
+	case asks != nil && known && asks.LastHeartbeatTime.After(handedOver) && !asks.LastHeartbeatTime.Time.Before(booted) && !asks.LastTransitionTime.After(at):
 		r.fail(u, v1alpha1.RolloutNodeStillNeeded, fmt.Sprintf("The node was maintained, and its condition %s is still True.", asks.Type))
 	default:
 		u.state, u.doneTime = done, at

@@ -1,6 +1,8 @@
 package rollout_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -91,6 +93,23 @@ func TestNodesThatRequireARebootAreRebooted(t *testing.T) {
 			w.start("patch", rebooting(v1alpha1.RolloutOnce))
 			w.decide()
 			w.reboot("b", "")
+		}, []string{"3 done", "Complete=True: AllDone"}},
+		"its agent has last reported before the boot": {func(w *world) {
+			w.report("b", v1alpha1.NodeRebootRequired, corev1.ConditionTrue)
+			w.start("patch", rebooting(v1alpha1.RolloutOnce))
+			w.decide()
+			handedOver := w.now.Add(time.Minute)
+			w.reboot("b", "")
+			w.editNode("b", func(n *corev1.Node) {
+				n.Status.Conditions[slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+					return c.Type == v1alpha1.NodeRebootRequired
+				})].LastHeartbeatTime = metav1.NewTime(handedOver.Add(time.Second))
+			})
+			w.editMaintenance(w.of("b").Name, func(m *v1alpha1.NodeMaintenance) {
+				record := m.Annotations[v1alpha1.HandedOverAnnotation]
+				m.Annotations[v1alpha1.HandedOverAnnotation] = record[:len(record)-1] + fmt.Sprintf(
+					`,"seen":{"bootID":"later","ready":"True","readyTransition":%q}}`, handedOver.Add(time.Minute).UTC().Format(time.RFC3339))
+			})
 		}, []string{"3 done", "Complete=True: AllDone"}},
 		"the sentinel comes back to a rollout that is complete": {func(w *world) {
 			w.report("b", v1alpha1.NodeRebootRequired, corev1.ConditionTrue)

@@ -94,6 +94,17 @@ func Since(m *v1alpha1.NodeMaintenance, node string) (at time.Time, bootID strin
 	return record.Time.Time, record.BootID, true
 }
 
+// BootTime returns when the only node of a maintenance became Ready in another boot than that of the
+// handover, by the clock of the node; zero if that is unknown.
+func BootTime(m *v1alpha1.NodeMaintenance, node string) time.Time {
+	record := readRecord(m, node)
+	if record == nil || record.Seen.BootID == record.BootID || record.Seen.Ready != corev1.ConditionTrue {
+		return time.Time{}
+	}
+	at, _ := time.Parse(time.RFC3339, record.Seen.ReadyTransition)
+	return at
+}
+
 // Text returns the record as it is to be written; empty if there is none.
 func (r *Record) Text() string {
 	switch {

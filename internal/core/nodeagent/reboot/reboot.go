@@ -97,8 +97,16 @@ func (s *Snapshot) asks(m *v1alpha1.NodeMaintenance) bool {
 		handedOver && handover.MarkedFor(s.Node, m.Name) && boot == s.BootID && s.Node.Status.NodeInfo.BootID == s.BootID
 }
 
-// condition returns the condition RebootRequired if it changes, and once after each start, so that
-// its heartbeat shows that it is of this boot.
+// overtaken returns true if the node has become Ready since the condition was reported as True: an
+// agent may report before the kubelet does.
+func (s *Snapshot) overtaken(c *corev1.NodeCondition) bool {
+	ready := podclass.NodeCondition(s.Node, corev1.NodeReady)
+	return c.Status == corev1.ConditionTrue && ready != nil && ready.Status == corev1.ConditionTrue &&
+		c.LastHeartbeatTime.Before(&ready.LastTransitionTime) && !s.Now.Before(ready.LastTransitionTime.Time)
+}
+
+// condition returns the condition RebootRequired if it changes, once after each start, and each time
+// that the node becomes Ready, so that its heartbeat shows that it is of this boot.
 func (s *Snapshot) condition() *corev1.NodeCondition {
 	if s.Node == nil || s.Sentinel == nil {
 		return nil
@@ -112,7 +120,7 @@ func (s *Snapshot) condition() *corev1.NodeCondition {
 	now := metav1.NewTime(s.Now).Rfc3339Copy()
 	next.LastHeartbeatTime, next.LastTransitionTime = now, now
 	if was := podclass.NodeCondition(s.Node, v1alpha1.NodeRebootRequired); was != nil && was.Status == next.Status {
-		if !s.Fresh && was.Message == next.Message && was.Reason == next.Reason {
+		if !s.Fresh && was.Message == next.Message && was.Reason == next.Reason && !s.overtaken(was) {
 			return nil
 		}
 		next.LastTransitionTime = was.LastTransitionTime

@@ -113,25 +113,27 @@ func TestConditionFollowsTheSentinel(t *testing.T) {
 		sentinel *reboot.Sentinel
 		was      *corev1.NodeCondition
 		fresh    bool
+		// ready is the time since which the node is Ready; zero if it is not.
+		ready metav1.Time
 		// want is the status that is written; empty is none. since is its transition.
 		want  corev1.ConditionStatus
 		since metav1.Time
 	}{
-		"no sentinel configured":   {},
-		"first report":             {sentinel: &reboot.Sentinel{}, want: "False", since: metav1.NewTime(noon)},
-		"required":                 {sentinel: &reboot.Sentinel{Exists: true}, was: was("False", v1alpha1.ReasonNoRebootSentinel, "No reboot is required."), want: "True", since: metav1.NewTime(noon)},
-		"still required":           {sentinel: &reboot.Sentinel{Exists: true}, was: required},
-		"still required at start":  {sentinel: &reboot.Sentinel{Exists: true}, was: required, fresh: true, want: "True", since: hour},
-		"required for more":        {sentinel: &reboot.Sentinel{Exists: true, Packages: []string{"linux", "", "linux", "libc6"}}, was: required, want: "True", since: hour},
-		"no longer required":       {sentinel: &reboot.Sentinel{}, was: required, want: "False", since: metav1.NewTime(noon)},
-		"hostile list of packages": {sentinel: &reboot.Sentinel{Exists: true, Packages: strings.Split(strings.Repeat("\x1b[2Jx\n", 3)+strings.Repeat("y", 5000)+"\na\nb\nc\nd\ne\nf\ng\nh\ni\nj", "\n")}, want: "True", since: metav1.NewTime(noon)},
+		"no sentinel configured":  {},
+		"first report":            {sentinel: &reboot.Sentinel{}, want: "False", since: metav1.NewTime(noon)},
+		"required":                {sentinel: &reboot.Sentinel{Exists: true}, was: was("False", v1alpha1.ReasonNoRebootSentinel, "No reboot is required."), want: "True", since: metav1.NewTime(noon)},
+		"still required":          {sentinel: &reboot.Sentinel{Exists: true}, was: required},
+		"still required at start": {sentinel: &reboot.Sentinel{Exists: true}, was: required, fresh: true, want: "True", since: hour},
+		"still required, and Ready since the report":     {sentinel: &reboot.Sentinel{Exists: true}, was: required, ready: metav1.NewTime(noon), want: "True", since: hour},
+		"still required, and Ready by a later clock":     {sentinel: &reboot.Sentinel{Exists: true}, was: required, ready: metav1.NewTime(noon.Add(time.Second))},
+		"still not required, and Ready since the report": {sentinel: &reboot.Sentinel{}, was: was("False", v1alpha1.ReasonNoRebootSentinel, "No reboot is required."), ready: metav1.NewTime(noon)},
+		"required for more":                              {sentinel: &reboot.Sentinel{Exists: true, Packages: []string{"linux", "", "linux", "libc6"}}, was: required, want: "True", since: hour},
+		"no longer required":                             {sentinel: &reboot.Sentinel{}, was: required, want: "False", since: metav1.NewTime(noon)},
+		"hostile list of packages":                       {sentinel: &reboot.Sentinel{Exists: true, Packages: strings.Split(strings.Repeat("\x1b[2Jx\n", 3)+strings.Repeat("y", 5000)+"\na\nb\nc\nd\ne\nf\ng\nh\ni\nj", "\n")}, want: "True", since: metav1.NewTime(noon)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
-			if test.was != nil {
-				node.Status.Conditions = []corev1.NodeCondition{*test.was}
-			}
+			node := reporting(test.was, test.ready)
 			got := reboot.Decide(reboot.Snapshot{Now: noon, Node: node, Sentinel: test.sentinel, Fresh: test.fresh}).Condition
 			if got == nil {
 				if test.want != "" {
@@ -145,6 +147,18 @@ func TestConditionFollowsTheSentinel(t *testing.T) {
 			}
 		})
 	}
+}
+
+// reporting is a node with a condition, and Ready since a time; neither if they are unset.
+func reporting(c *corev1.NodeCondition, ready metav1.Time) *corev1.Node {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
+	if c != nil {
+		node.Status.Conditions = append(node.Status.Conditions, *c)
+	}
+	if !ready.IsZero() {
+		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: ready})
+	}
+	return node
 }
 
 func checkMessage(t *testing.T, message string) {
