@@ -136,8 +136,9 @@ authorization: {mode: Webhook}
 cgroupDriver: cgroupfs
 containerRuntimeEndpoint: unix://`+containerdSocket+`
 enforceNodeAllocatable: []
-# The nodes share one disk and one memory, which the host looks after.
-evictionHard: {memory.available: 50Mi, nodefs.available: 1%, nodefs.inodesFree: 1%, imagefs.available: 1%}
+# The nodes share one disk and one memory, which the host looks after. A percentage of a large disk is
+# much, and a node whose disk is full takes no pods.
+evictionHard: {memory.available: 50Mi, nodefs.available: 200Mi, nodefs.inodesFree: 1%, imagefs.available: 200Mi}
 imageGCHighThresholdPercent: 100
 failCgroupV1: false
 failSwapOn: false
