@@ -46,6 +46,24 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
+// BenchmarkDecideUnderNodeBudgets is the same decision under four NodeBudgets, each of which is at its
+// limit.
+func BenchmarkDecideUnderNodeBudgets(b *testing.B) {
+	w := middle(b, 5000)
+	for i := range 4 {
+		w.limitTo(fmt.Sprintf("budget-%d", i), func(s *v1alpha1.NodeBudgetSpec) {
+			s.NodeSelector, s.MaxUnavailable = pool([][]string{{"a"}, {"b"}, {"a", "b"}, {"a", "b"}}[i]...), new(intstr.FromString("3%"))
+		})
+	}
+	w.decide()
+	snapshot := w.snapshot()
+	b.ReportAllocs()
+	goal.Time(b, 50*time.Millisecond)
+	for b.Loop() {
+		rollout.Decide(snapshot)
+	}
+}
+
 // A decision must not cost each node a look at all others.
 func TestDecisionGrowsWithTheNumberOfNodes(t *testing.T) {
 	allocations := func(nodes int) float64 {

@@ -2,11 +2,7 @@ package rollout
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-
-	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
@@ -55,6 +51,10 @@ func (f *fleet) readBudgets() {
 	if len(f.Budgets) > MaxBudgets {
 		return
 	}
+	all := make([]*nodeBudget, len(f.nodes)*len(f.Budgets))
+	for i, n := range f.nodes {
+		n.budgets = all[i*len(f.Budgets) : i*len(f.Budgets) : (i+1)*len(f.Budgets)]
+	}
 	for _, object := range sorted(f.Budgets, (*v1alpha1.NodeBudget).GetName) {
 		if object.DeletionTimestamp == nil {
 			f.budgets = append(f.budgets, f.readBudget(object))
@@ -77,7 +77,7 @@ func (f *fleet) readBudget(object *v1alpha1.NodeBudget) *nodeBudget {
 			b.stale[n] = true
 		}
 	}
-	selector, err := readSelector(object)
+	selector, err := readSelector(object.Spec.NodeSelector)
 	for _, n := range f.nodes {
 		if err != nil || selector.Match(n.Node) {
 			b.nodes = append(b.nodes, n)
@@ -96,13 +96,6 @@ func (f *fleet) readBudget(object *v1alpha1.NodeBudget) *nodeBudget {
 		}
 	}
 	return b
-}
-
-func readSelector(object *v1alpha1.NodeBudget) (*nodeaffinity.NodeSelector, error) {
-	if object.Spec.NodeSelector == nil {
-		return nil, errors.New("spec.nodeSelector: is required")
-	}
-	return nodeaffinity.NewNodeSelector(object.Spec.NodeSelector, field.WithPath(field.NewPath("spec", "nodeSelector")))
 }
 
 // refusalByNodeBudgets returns why a NodeBudget does not let a node start.

@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -12,8 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/calendar"
@@ -30,7 +27,7 @@ const (
 
 // Spec is the compiled spec of a NodeRollout.
 type Spec struct {
-	selector *nodeaffinity.NodeSelector
+	selector *selector
 	// target is nil if the spec has none.
 	target   *handover.Target
 	calendar *calendar.Calendar
@@ -46,9 +43,6 @@ type Spec struct {
 
 // Read compiles the spec of a NodeRollout. The error names the field at fault.
 func Read(spec *v1alpha1.NodeRolloutSpec) (*Spec, error) {
-	if spec.NodeSelector == nil {
-		return nil, errors.New("spec.nodeSelector: is required")
-	}
 	compiled := &Spec{
 		drainTimeout: seconds(spec.Failure.DrainTimeoutSeconds, usualDrainTimeout), workTimeout: seconds(spec.Failure.WorkTimeoutSeconds, usualWorkTimeout),
 		retryCount: usualRetryCount, byName: make(map[string]v1alpha1.RolloutNodeSpec, len(spec.Nodes)),
@@ -61,7 +55,7 @@ func Read(spec *v1alpha1.NodeRolloutSpec) (*Spec, error) {
 		compiled.byName[node.Name] = node
 	}
 	var err error
-	if compiled.selector, err = nodeaffinity.NewNodeSelector(spec.NodeSelector, field.WithPath(field.NewPath("spec", "nodeSelector"))); err != nil {
+	if compiled.selector, err = readSelector(spec.NodeSelector); err != nil {
 		return nil, err
 	}
 	if compiled.target, err = handover.ReadTarget("spec.target", spec.Target); err != nil {
