@@ -33,6 +33,7 @@ import (
 var served = map[string]metav1.APIResource{
 	"/api/v1/nodes": {Name: "nodes", Kind: "Node"}, "/api/v1/pods": {Name: "pods", Kind: "Pod", Namespaced: true},
 	"/apis/ebbtide.dev/v1alpha1/noderollouts":     {Name: "noderollouts", Kind: "NodeRollout"},
+	"/apis/ebbtide.dev/v1alpha1/nodebudgets":      {Name: "nodebudgets", Kind: "NodeBudget"},
 	"/apis/ebbtide.dev/v1alpha1/nodemaintenances": {Name: "nodemaintenances", Kind: "NodeMaintenance"},
 }
 

@@ -346,8 +346,17 @@ func TestRolloutPlanListsNodesInTheirOrder(t *testing.T) {
 	} {
 		all.add(strings.Fields(line), m.run(strings.Fields(line)...))
 	}
+	for _, b := range []struct{ name, most string }{{"shared", "2"}, {"tight", "1"}} {
+		m.put(&v1alpha1.NodeBudget{ObjectMeta: metav1.ObjectMeta{Name: b.name}, Spec: v1alpha1.NodeBudgetSpec{
+			NodeSelector: nodesNamed([]string{"b-1", "b-2", "b-5"}), MaxUnavailable: new(intstr.Parse(b.most)),
+		}})
+		line := []string{"rollout", "plan", "b-1", "b-2", "b-5", "--until", "kernel=6.12.9", "--max=3"}
+		all.add(line, m.run(line...))
+		line = append(line, "--stay-drained")
+		all.add(line, m.run(line...))
+	}
 	golden.Equal(t, "rollout-plan.txt", all.String())
-	if len(m.objects) != 7 {
+	if len(m.objects) != 9 {
 		t.Errorf("it has written: %v", m.objects)
 	}
 }

@@ -184,7 +184,9 @@ func (a *asker) node(ctx context.Context, name string) ([]string, error) {
 		}
 		facts.Budgets = listed[*policyv1.PodDisruptionBudget](ctx, a, &facts.Unknown, &policyv1.PodDisruptionBudgetList{})
 	}
-	facts.Rollouts = listed[*v1alpha1.NodeRollout](ctx, a, new(bool), &v1alpha1.NodeRolloutList{})
+	if facts.Rollouts = listed[*v1alpha1.NodeRollout](ctx, a, new(bool), &v1alpha1.NodeRolloutList{}); len(facts.Rollouts) > 0 {
+		facts.NodeBudgets, _ = nodeBudgets(ctx, a.reached) // The rollouts name those that hold nodes.
+	}
 	facts.Now = timeOf(a.clock)
 	return facts.Why(), nil
 }

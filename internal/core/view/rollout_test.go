@@ -55,6 +55,17 @@ func TestWhyOfANodeInARollout(t *testing.T) {
 	other := poolNode("five")
 	other.Labels = nil
 	facts["another pool"] = view.NodeFacts{Now: noon, Node: other, Rollouts: []*v1alpha1.NodeRollout{night()}}
+	budget := func(name, summary string, selector *corev1.NodeSelector) *v1alpha1.NodeBudget {
+		return &v1alpha1.NodeBudget{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.NodeBudgetSpec{NodeSelector: selector}, Status: v1alpha1.NodeBudgetStatus{Summary: summary}}
+	}
+	elsewhere := night().Spec.NodeSelector
+	elsewhere.NodeSelectorTerms[0].MatchExpressions[0].Values[0] = "b"
+	budgets := []*v1alpha1.NodeBudget{
+		budget("workers", "1 of 9 nodes unavailable, at most 1 may be: two (under maintenance)", night().Spec.NodeSelector),
+		budget("elsewhere", "0 of 3 nodes unavailable, at most 1 may be", elsewhere),
+	}
+	facts["under a NodeBudget"] = view.NodeFacts{Now: noon, Node: poolNode("three"), Rollouts: []*v1alpha1.NodeRollout{night()}, NodeBudgets: budgets}
+	facts["under a NodeBudget, of no rollout"] = view.NodeFacts{Now: noon, Node: poolNode("three"), NodeBudgets: budgets}
 	tell(t, facts, func(f view.NodeFacts) []string { return f.Why() })
 }
 

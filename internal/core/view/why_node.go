@@ -30,8 +30,9 @@ type NodeFacts struct {
 	Pods    []*corev1.Pod
 	Budgets []*policyv1.PodDisruptionBudget
 	// Rollouts are all, or those that select the node.
-	Rollouts []*v1alpha1.NodeRollout
-	Unknown  bool
+	Rollouts    []*v1alpha1.NodeRollout
+	NodeBudgets []*v1alpha1.NodeBudget
+	Unknown     bool
 }
 
 // Why returns lines about the holders of a node, its remaining pods and their blockers.
@@ -41,7 +42,9 @@ func (f *NodeFacts) Why() []string {
 		lines = append(lines, told(&b)...)
 	}
 	lines = append(lines, foreigndrain.Notes(f.Node)...)
-	lines = append(lines, rolloutLines(f.Node, f.Rollouts)...)
+	if of := rolloutLines(f.Node, f.Rollouts); len(of) > 0 {
+		lines = append(append(lines, of...), nodeBudgetLines(f.Node, f.NodeBudgets)...)
+	}
 	for i, m := range f.Maintenances {
 		if i == maxMaintenances {
 			lines = append(lines, fmt.Sprintf("%d more NodeMaintenances hold it.", len(f.Maintenances)-i))
