@@ -50,6 +50,8 @@ func (s *simulation) startRandomly() {
 			spec.After = v1alpha1.AfterStayDrained
 		case 2, 3:
 			spec.Reboot = true
+		case 4, 5:
+			spec.Reboot, spec.Job = s.chance(50), s.someJob()
 		}
 		if s.chance(40) {
 			spec.When = &v1alpha1.RolloutWhen{RebootRequired: true}
@@ -128,6 +130,7 @@ func (s *simulation) happen() {
 	if len(s.rollouts) < 4 && s.chance(8) {
 		s.startRandomly()
 	}
+	s.happenToJobs()
 	s.happenToNodes()
 	s.happenToRollouts()
 	s.happenToMaintenances()
@@ -184,7 +187,11 @@ func (s *simulation) happenToRollouts() {
 		return
 	}
 	s.editSpec(r.Name, func(spec *v1alpha1.NodeRolloutSpec) {
-		switch s.random.IntN(8) {
+		switch s.random.IntN(9) {
+		case 8:
+			if spec.After != v1alpha1.AfterStayDrained {
+				spec.Job = s.someJob()
+			}
 		case 7:
 			spec.Windows = append(slices.Clone(spec.Windows), v1alpha1.MaintenanceWindow{From: "10:00", To: "12:00", TimeZone: "Mars"})
 		case 0:
@@ -271,6 +278,7 @@ func isLive(m *v1alpha1.NodeMaintenance) bool { return !maintenance.Finished(m) 
 
 // work is what the controller of NodeMaintenances and administrators do.
 func (s *simulation) work(percent int) {
+	s.runJobs(percent)
 	for _, m := range slices.Clone(s.maintenances) {
 		ends := maintenance.Stage(m) == v1alpha1.StageComplete
 		switch {
@@ -311,14 +319,14 @@ func (s *simulation) workOn(m *v1alpha1.NodeMaintenance, percent int) {
 			s.complete(m.Name)
 		}
 	case s.broken[nodeOf(m)]:
-	case m.Spec.CompleteWhen == nil || exists < 0:
+	case m.Spec.CompleteWhen == nil && s.job(m).CronJob == "" || exists < 0:
 		s.complete(m.Name)
 	case s.chance(4) && percent < 100:
 		s.complete(m.Name)
-	default:
-		kernel := m.Spec.CompleteWhen.KernelVersion
-		if kernel == "" {
-			kernel = oldKernel
+	case !s.job(m).Awaited():
+		kernel := oldKernel
+		if when := m.Spec.CompleteWhen; when != nil && when.KernelVersion != "" {
+			kernel = when.KernelVersion
 		}
 		s.bootWith(m.Name, kernel)
 	}
@@ -340,6 +348,7 @@ func (s *simulation) heal() {
 	clear(s.refused)
 	clear(s.refusedBudgets)
 	s.makeBudgetsValid()
+	clear(s.refusedJobs)
 	stubborn := s.chance(30)
 	for _, n := range slices.Clone(s.nodes) {
 		if !stubborn {

@@ -171,6 +171,8 @@ func (o *oracle) fateOfLive(r *v1alpha1.NodeRollout, f *fate) {
 	switch {
 	case r.Spec.After == v1alpha1.AfterStayDrained:
 		f.what, f.at, f.kept = "done", since, true
+	case o.failsByJob(r, f):
+		f.what = "failed"
 	case limit > 0 && o.view.Now.Sub(since) >= limit && !o.view.ClockSkewed:
 		f.what = "failed"
 	}

@@ -36,7 +36,7 @@ func (s *simulation) isFor(m *v1alpha1.NodeMaintenance, r *v1alpha1.NodeRollout)
 
 // goal returns what a change of the spec must not touch for attempts to stay valid.
 func (s *simulation) goal(r *v1alpha1.NodeRollout) string {
-	text, err := json.Marshal([]any{r.Spec.Target, r.Spec.When, r.Spec.Reboot})
+	text, err := json.Marshal([]any{r.Spec.Target, r.Spec.When, r.Spec.Reboot, r.Spec.Job})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func hasVersion(r *v1alpha1.NodeRollout, n *corev1.Node) bool {
 
 // completes returns true if a NodeMaintenance completes itself.
 func completes(r *v1alpha1.NodeRollout) bool {
-	return r.Spec.After != v1alpha1.AfterStayDrained && (r.Spec.Target != nil || r.Spec.Reboot)
+	return r.Spec.After != v1alpha1.AfterStayDrained && (r.Spec.Target != nil || r.Spec.Reboot || r.Spec.Job != nil)
 }
 
 func retries(r *v1alpha1.NodeRollout) int32 {

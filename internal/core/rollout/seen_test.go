@@ -35,7 +35,7 @@ func (all *seen) check(t *testing.T) {
 	}
 	for _, reason := range []string{
 		v1alpha1.RolloutNodeDrainTimedOut, v1alpha1.RolloutNodeWorkTimedOut, v1alpha1.RolloutNodeCancelled, v1alpha1.RolloutNodeDeleted, v1alpha1.RolloutNodeTargetNotMet,
-		v1alpha1.RolloutNodeStillNeeded,
+		v1alpha1.RolloutNodeStillNeeded, v1alpha1.RolloutNodeJobFailed, v1alpha1.RolloutNodeJobRefused,
 	} {
 		if all.failures[reason] == 0 {
 			t.Errorf("no node has failed with %s", reason)

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
@@ -46,7 +47,9 @@ type simulation struct {
 	// again after each.
 	sticky, broken, forgetful map[string]bool
 	// tries are the attempts that were created, by rollout, node and number.
-	tries   map[string]string
+	tries map[string]string
+	// jobKeys has the NodeMaintenances of Jobs that were refused.
+	jobKeys map[string]types.UID
 	targets targets
 	seen    *seen
 }
@@ -92,7 +95,7 @@ func simulate(t *testing.T, first, each, count uint64) {
 func newSimulation(t *testing.T, seed uint64, all *seen) *simulation {
 	s := &simulation{
 		world: newWorld(t), t: t, random: rand.New(rand.NewPCG(seed, 33)),
-		sticky: map[string]bool{}, broken: map[string]bool{}, forgetful: map[string]bool{}, tries: map[string]string{}, targets: targets{}, seen: all,
+		sticky: map[string]bool{}, broken: map[string]bool{}, forgetful: map[string]bool{}, tries: map[string]string{}, jobKeys: map[string]types.UID{}, targets: targets{}, seen: all,
 	}
 	count := 5 + s.random.IntN(56)
 	if s.chance(2) {
@@ -125,6 +128,7 @@ func (s *simulation) view() *rollout.Snapshot {
 	view := s.snapshot()
 	view.Nodes, view.Maintenances = s.cachedNodes, slices.Clone(s.cachedMaintenances)
 	view.Unknown, view.Refused, view.RefusedBudgets = map[string]bool{}, maps.Clone(s.refused), maps.Clone(s.refusedBudgets)
+	view.RefusedJobs, view.JobNamespaces = maps.Clone(s.refusedJobs), map[string]bool{"ops": !s.chance(5)}
 	for _, name := range s.recorded() {
 		if _, at := find(view.Maintenances, name); at >= 0 {
 			continue
@@ -149,6 +153,7 @@ func (s *simulation) step() {
 	d := s.decideTwice(view)
 	s.check(view, d)
 	s.refuseSome(d)
+	s.checkJobs(view, d)
 	stop := never
 	if s.chance(10) {
 		stop = stopAfter(s.random.IntN(8))
@@ -191,6 +196,7 @@ func (s *simulation) decide(view *rollout.Snapshot) *rollout.Decision {
 	shuffled := *view
 	shuffled.Rollouts, shuffled.Nodes, shuffled.Maintenances = shuffle(s, view.Rollouts), shuffle(s, view.Nodes), shuffle(s, view.Maintenances)
 	shuffled.Budgets = shuffle(s, view.Budgets)
+	shuffled.Jobs = shuffle(s, view.Jobs)
 	if again := rollout.Decide(&shuffled); !reflect.DeepEqual(d, again) {
 		s.t.Fatalf("the order of the snapshot makes a difference:\n%s", cmp.Diff(d, again))
 	}
