@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -14,7 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
+
+// maxOfJob bounds a text of a Job, in bytes.
+const maxOfJob = 256
 
 // CacheJobs caches the Jobs of rollouts in a namespace until the context ends. It does not wait for
 // the namespace, whose Jobs the manager may be unable to read: reads block until synced returns true,
@@ -52,12 +58,24 @@ func CacheJobs(
 	return jobs, complete.Load, nil
 }
 
-// StripJob returns the parts of a Job that decisions read.
+// StripJob returns the parts of a Job that decisions read. Users can write them, so they are bounded.
 func StripJob(job *batchv1.Job) *batchv1.Job {
-	meta := identity(&job.ObjectMeta)
-	meta.OwnerReferences, meta.DeletionTimestamp = job.OwnerReferences, job.DeletionTimestamp
-	if boot, ok := job.Annotations[v1alpha1.BootIDAnnotation]; ok {
-		meta.Annotations = map[string]string{v1alpha1.BootIDAnnotation: boot}
+	stripped := &batchv1.Job{ObjectMeta: identity(&job.ObjectMeta)}
+	if boot := job.Annotations[v1alpha1.BootIDAnnotation]; boot != "" && len(boot) <= maxOfJob {
+		stripped.Annotations = map[string]string{v1alpha1.BootIDAnnotation: boot}
 	}
-	return &batchv1.Job{ObjectMeta: meta, Status: batchv1.JobStatus{Conditions: job.Status.Conditions}}
+	for _, owner := range job.OwnerReferences {
+		if owner.APIVersion == v1alpha1.SchemeGroupVersion.String() && owner.Kind == "NodeMaintenance" {
+			stripped.OwnerReferences = []metav1.OwnerReference{owner}
+			break
+		}
+	}
+	for _, condition := range job.Status.Conditions {
+		if condition.Status == corev1.ConditionTrue && (condition.Type == batchv1.JobComplete || condition.Type == batchv1.JobFailed) {
+			condition.Message = excerpt.Of(condition.Message, maxOfJob)
+			stripped.Status.Conditions = []batchv1.JobCondition{condition}
+			break
+		}
+	}
+	return stripped
 }

@@ -10,10 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
 const (
 	maintenanceKind = "NodeMaintenance"
+	// maxBootID bounds what a node reports, in bytes.
+	maxBootID = 256
 	// maxCronJobInName leaves room for a hash in a name of 63 characters.
 	maxCronJobInName = 48
 	// instantiateAnnotation is the mark of kubectl create job --from.
@@ -50,7 +53,7 @@ func (r *rollout) jobStart(u *unit) JobStart {
 	short := strings.TrimRight(job.CronJob[:min(len(job.CronJob), maxCronJobInName)], "-.")
 	return JobStart{
 		Namespace: job.Namespace, Name: short + "-" + hashOf(m.Name, m.UID, job), CronJob: job.CronJob,
-		rollout: r.object.Name, node: u.Name, BootID: u.Status.NodeInfo.BootID, maintenance: m,
+		rollout: r.object.Name, node: u.Name, BootID: excerpt.Of(u.Status.NodeInfo.BootID, maxBootID), maintenance: m,
 	}
 }
 
