@@ -212,6 +212,10 @@ func TestStartOfEveryNodeIsRefused(t *testing.T) {
 			now := newWorld(t).now
 			s.Blackouts = []v1alpha1.Blackout{{StartTime: metav1.NewTime(now), EndTime: metav1.NewTime(now.Add(time.Hour)), Reason: "freeze"}}
 		}), []string{"a b c wait: Blackout"}},
+		"blackout begins soon": {created(func(s *v1alpha1.NodeRolloutSpec) {
+			now := newWorld(t).now
+			s.Blackouts = []v1alpha1.Blackout{{StartTime: metav1.NewTime(now.Add(29 * time.Minute)), EndTime: metav1.NewTime(now.Add(time.Hour))}}
+		}), []string{"a b c wait: Window"}},
 		"window closed":            {created(window("22:00", "04:00")), []string{"a b c wait: Window"}},
 		"window open":              {created(window("11:00", "14:00")), []string{"a: Draining", "b c wait: MaxUnavailable"}},
 		"too little time is left":  {created(window("10:00", "12:29")), []string{"a b c wait: Window"}},
