@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -16,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
 // maxOfJob bounds a text of a Job, in bytes.
@@ -72,7 +72,7 @@ func StripJob(job *batchv1.Job) *batchv1.Job {
 	}
 	for _, condition := range job.Status.Conditions {
 		if condition.Status == corev1.ConditionTrue && (condition.Type == batchv1.JobComplete || condition.Type == batchv1.JobFailed) {
-			condition.Message = excerpt.Of(condition.Message, maxOfJob)
+			condition.Message = strings.ToValidUTF8(condition.Message[:min(len(condition.Message), maxOfJob)], "")
 			stripped.Status.Conditions = []batchv1.JobCondition{condition}
 			break
 		}

@@ -90,7 +90,8 @@ func TestStrippedJobIsBounded(t *testing.T) {
 	ours := metav1.OwnerReference{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "NodeMaintenance", Name: "m", UID: "m"}
 	job.OwnerReferences = []metav1.OwnerReference{{Kind: "Other", Name: long}, ours, ours}
 	job.Status.Conditions = []batchv1.JobCondition{
-		{Type: "Other", Status: corev1.ConditionTrue, Message: long}, {Type: batchv1.JobComplete, Status: corev1.ConditionFalse},
+		{Type: "Other", Status: corev1.ConditionTrue, Message: long},
+		{Type: batchv1.JobComplete, Status: corev1.ConditionFalse},
 		{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Message: long},
 	}
 	got := kube.StripJob(job)

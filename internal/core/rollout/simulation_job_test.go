@@ -79,26 +79,29 @@ func (s *simulation) happenToJobs() {
 func (s *simulation) checkJobs(view *rollout.Snapshot, d *rollout.Decision) {
 	for i := range d.Rollouts {
 		for _, start := range d.Rollouts[i].Jobs {
-			job := start.Job(&batchv1.CronJob{})
-			m, at := find(view.Maintenances, job.OwnerReferences[0].Name)
-			if at < 0 || !isDrained(m) || !s.job(m).Awaited() || s.job(m).CronJob != start.Namespace+"/"+start.CronJob || d.Rollouts[i].Rollout.Spec.State == v1alpha1.RolloutAborted {
-				s.t.Errorf("Job %s starts for %+v", start.Key(), m)
-			}
-			for _, other := range s.jobs {
-				if other.Name != start.Name && jobEnd(other) == "" && nodeOfJob(other, view.Maintenances) == nodeOf(m) {
-					s.t.Errorf("Job %s starts beside %s on %s", start.Name, other.Name, nodeOf(m))
-				}
-			}
-			if s.chance(10) {
-				s.jobKeys[start.Key()] = m.UID
-				s.refusedJobs[start.Key()] = rollout.JobRefusal{Message: "refused", Final: s.chance(70)}
-			}
+			s.checkJobStart(view, d.Rollouts[i].Rollout, &start)
 		}
 		for _, c := range d.Rollouts[i].Changes {
 			if job := s.job(c.After); !c.Delete && c.After.Annotations[v1alpha1.RebootAnnotation] != "" && job.Awaited() {
 				s.t.Errorf("%s reboots before its Job: %+v", c.After.Name, job)
 			}
 		}
+	}
+}
+
+func (s *simulation) checkJobStart(view *rollout.Snapshot, r *v1alpha1.NodeRollout, start *rollout.JobStart) {
+	m, at := find(view.Maintenances, start.Job(&batchv1.CronJob{}).OwnerReferences[0].Name)
+	if at < 0 || !isDrained(m) || !s.job(m).Awaited() || s.job(m).CronJob != start.Namespace+"/"+start.CronJob || r.Spec.State == v1alpha1.RolloutAborted {
+		s.t.Fatalf("Job %s starts for %+v", start.Key(), m)
+	}
+	for _, other := range s.jobs {
+		if other.Name != start.Name && jobEnd(other) == "" && nodeOfJob(other, view.Maintenances) == nodeOf(m) {
+			s.t.Errorf("Job %s starts beside %s on %s", start.Name, other.Name, nodeOf(m))
+		}
+	}
+	if s.chance(10) {
+		s.jobKeys[start.Key()] = m.UID
+		s.refusedJobs[start.Key()] = rollout.JobRefusal{Message: "refused", Final: s.chance(70)}
 	}
 }
 
