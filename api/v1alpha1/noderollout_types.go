@@ -47,6 +47,7 @@ type NodeRolloutList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.mode) || self.mode != 'Continuous' || has(self.target) || has(self.when)",fieldPath=".mode",message="mode Continuous requires target or when, which say that a node needs maintenance"
 // +kubebuilder:validation:XValidation:rule="!has(self.job) || !has(self.after) || self.after != 'StayDrained'",fieldPath=".job",message="job and after: StayDrained exclude each other: a node whose job has succeeded is given back"
 // +kubebuilder:validation:XValidation:rule="!has(self.reboot) || !self.reboot || !has(self.after) || self.after != 'StayDrained'",fieldPath=".reboot",message="reboot and after: StayDrained exclude each other: a node that reboots is given back"
+// +kubebuilder:validation:XValidation:rule="!has(self.after) || self.after != 'Replace' || (!has(self.reboot) || !self.reboot) && (!has(self.mode) || self.mode == 'Once') && (!has(self.controlPlane) || self.controlPlane == 'Exclude') && !has(self.job)",fieldPath=".after",message="after: Replace requires mode Once and controlPlane Exclude, and excludes reboot and job"
 type NodeRolloutSpec struct {
 	// nodeSelector selects the nodes by labels or by name, as in a NodeMaintenance. Nodes that
 	// match later join until the rollout is complete.
@@ -83,7 +84,10 @@ type NodeRolloutSpec struct {
 
 	// after is the end of a node's maintenance. GiveBack returns the node to service when its
 	// work is done. StayDrained is finished with a node when it is drained, and leaves it drained;
-	// target then only says which nodes need maintenance. Defaults to GiveBack.
+	// target then only says which nodes need maintenance. Replace deletes the Machine or NodeClaim
+	// of a drained node, and is finished when another selected node is Ready; nodes that join
+	// after the creation of the rollout are not replaced, and fail if they do not meet target.
+	// Replace needs the chart value rollouts.replace. Defaults to GiveBack.
 	// +optional
 	// +default="GiveBack"
 	After RolloutAfter `json:"after,omitempty"`
@@ -209,7 +213,7 @@ type RolloutWhen struct {
 
 // RolloutAfter is the end of a node's maintenance in a rollout.
 //
-// +kubebuilder:validation:Enum=GiveBack;StayDrained
+// +kubebuilder:validation:Enum=GiveBack;StayDrained;Replace
 // +kubebuilder:validation:MaxLength=11
 type RolloutAfter string
 
@@ -332,8 +336,9 @@ type RolloutFailure struct {
 	DrainTimeoutSeconds *int32 `json:"drainTimeoutSeconds,omitempty"`
 
 	// workTimeoutSeconds is the time between the drain of a node and its return, from 0 to
-	// 604800. After it the node has failed and stays drained; it is done if it returns later. 0
-	// is no limit. Ignored with after: StayDrained. Defaults to 3600.
+	// 604800. After it the node has failed and stays drained; it is done if it returns later. With
+	// after: Replace, another node has to be Ready in this time. 0 is no limit. Ignored with
+	// after: StayDrained. Defaults to 3600.
 	// +optional
 	// +default=3600
 	// +kubebuilder:validation:Minimum=0

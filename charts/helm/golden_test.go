@@ -16,11 +16,12 @@ import (
 // sets are how people install Ebbtide.
 var sets = map[string]struct{ namespace, values string }{
 	"defaults":         {"ebbtide-system", ""},
-	"machines":         {"ebbtide-system", "machines: {enabled: true}"},
 	"rollouts":         {"ebbtide-system", "rollouts: {jobNamespaces: [ops, patching]}"},
+	"machines":         {"ebbtide-system", "machines: {enabled: true}\nrollouts: {replace: [karpenter, machines]}"},
 	"evictionrequests": {"ebbtide-system", "evictionRequests: {enabled: true}"},
 	"bridges": {"ebbtide-system", `
 bridges: [cluster-api, openshift, karpenter, cluster-autoscaler]
+rollouts: {replace: [cluster-api, openshift]}
 serviceMonitor: {enabled: true}
 alerts: {enabled: true, labels: {release: prometheus}}`},
 	"operators": {"ebbtide-system", `

@@ -98,7 +98,7 @@ func addRollouts(mgr manager.Manager, f flags, g guards) error {
 	if err != nil {
 		return err
 	}
-	rollout.Add(mgr, rollout.Options{Served: served, Skew: g.skew, JobNamespaces: f.jobNamespaces, Prometheus: f.prometheus})
+	rollout.Add(mgr, rollout.Options{Served: served, Skew: g.skew, JobNamespaces: f.jobNamespaces, Prometheus: f.prometheus, MachineKinds: f.machineKinds()})
 	return nil
 }
 

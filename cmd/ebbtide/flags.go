@@ -16,6 +16,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/internal/core/nodeshutdown"
+	"ebbtide.dev/ebbtide/internal/core/rollout"
 	"ebbtide.dev/ebbtide/internal/core/surge"
 	"ebbtide.dev/ebbtide/internal/gate"
 	"ebbtide.dev/ebbtide/internal/logformat"
@@ -38,6 +39,7 @@ type flags struct {
 	rollouts                    bool
 	jobNamespaces               []string
 	prometheus                  *gate.Prometheus
+	rolloutReplace              rollout.MachineKinds
 	machines                    bool
 	machineWorkers              int
 	bridges                     bridge.Names
@@ -77,12 +79,8 @@ func parseFlags(set *flag.FlagSet, args []string) (flags, error) {
 	set.IntVar(&f.nodeWorkers, "node-workers", 16, "number of concurrently written nodes")
 	set.BoolVar(&f.machines, "machines", false, "manage Machines and Clusters of ebbtide.dev; requires the rights of the chart value machines.enabled")
 	set.IntVar(&f.machineWorkers, "machine-workers", 32, "number of concurrently processed Machines")
+	addRolloutFlags(set, &f)
 	addBridgeFlags(set, &f)
-	set.Func("rollout-job-namespaces", "comma-separated namespaces where NodeRollouts may create Jobs (default none); requires the rights of the chart value rollouts.jobNamespaces",
-		func(text string) (err error) {
-			f.jobNamespaces, err = parseNamespaces(text)
-			return err
-		})
 	set.Func("surge", "Deployments that surge: annotated (default), auto (all eligible ones) or off",
 		func(text string) (err error) {
 			f.surge, err = surge.ParseMode(text)
@@ -121,6 +119,20 @@ func addGateFlags(set *flag.FlagSet, f *flags) {
 	set.Func("prometheus-url", "URL of the Prometheus that answers the queries of gates of NodeRollouts (e.g. http://prometheus.monitoring.svc:9090; default none)",
 		func(text string) (err error) {
 			f.prometheus, err = gate.NewPrometheus(text)
+			return err
+		})
+}
+
+// addRolloutFlags adds the flags of NodeRollouts.
+func addRolloutFlags(set *flag.FlagSet, f *flags) {
+	set.Func("rollout-job-namespaces", "comma-separated namespaces where NodeRollouts may create Jobs (default none); requires the rights of the chart value rollouts.jobNamespaces",
+		func(text string) (err error) {
+			f.jobNamespaces, err = parseNamespaces(text)
+			return err
+		})
+	set.Func("rollout-replace", "comma-separated kinds of machines that NodeRollouts may delete: machines, cluster-api, openshift, karpenter (default none); requires the rights of the chart value rollouts.replace",
+		func(text string) (err error) {
+			f.rolloutReplace, err = rollout.ParseMachineKinds(text)
 			return err
 		})
 }
@@ -168,8 +180,14 @@ func addShutdownFlags(set *flag.FlagSet, options *nodeshutdown.Options) {
 func (f *flags) webhookOptions() webhook.Options {
 	return webhook.Options{
 		Address: f.webhookAddress, Namespace: f.namespace, Surge: f.surge, LongestLock: f.longestLock, EvictionNotice: f.evictionNotice,
-		Client: f.webhookClient,
+		Client: f.webhookClient, MachineKinds: f.machineKinds(),
 	}
+}
+
+// machineKinds returns the machines that NodeRollouts may delete. Ours are known only if they are
+// managed.
+func (f *flags) machineKinds() rollout.MachineKinds {
+	return slices.DeleteFunc(slices.Clone(f.rolloutReplace), func(kind rollout.MachineKind) bool { return kind == rollout.OwnMachine && !f.machines })
 }
 
 // parseLongestLock reads a duration in which drains can confirm and renew their locks.

@@ -115,7 +115,7 @@ func (o *rolloutPlan) Run(ctx context.Context) error {
 
 // snapshot reads what a decision depends on.
 func (o *rolloutPlan) snapshot(ctx context.Context) (s *rollout.Snapshot, err error) {
-	s = &rollout.Snapshot{}
+	s = &rollout.Snapshot{MachineKinds: rollout.AllMachineKinds()}
 	if s.Rollouts, err = rollouts(ctx, o.reached); err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ type rolloutSpec struct {
 
 	Max, MaxFailures, ControlPlane, ZoneBy, Depth, Reason string
 	Until, Windows                                        []string
-	StayDrained, CanaryApproval                           bool
+	StayDrained, Replace, CanaryApproval                  bool
 	Canary, Retries                                       int32
 	CanarySoak, Soak, DrainTimeout, WorkTimeout, InPlace  time.Duration
 
@@ -42,6 +42,7 @@ func (s *rolloutSpec) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&s.Max, "max", "1", "number or percentage of the nodes that may be unavailable")
 	flags.StringArrayVar(&s.Until, "until", nil, "what a node must report to be done: kubelet, kernel, os or runtime=VERSION, or reboot; can be repeated")
 	flags.BoolVar(&s.StayDrained, "stay-drained", false, "leave the nodes drained")
+	flags.BoolVar(&s.Replace, "replace", false, "delete the machines of drained nodes, so that their provider makes others; requires the chart value rollouts.replace")
 	flags.StringVar(&s.ControlPlane, "control-plane", "", "order of control plane nodes: Exclude, First or Last (default Exclude)")
 	flags.Int32Var(&s.Canary, "canary", 0, "number of nodes that must be done before others start")
 	flags.DurationVar(&s.CanarySoak, "canary-soak", 0, "time between the last canary and the other nodes")
@@ -65,7 +66,12 @@ func (s *rolloutSpec) addFlags(cmd *cobra.Command) {
 // spec returns the spec that the flags describe, without nodes.
 func (s *rolloutSpec) spec() (spec v1alpha1.NodeRolloutSpec, err error) {
 	spec.TopologyKey, spec.Maintenance.Reason = s.ZoneBy, s.Reason
-	if s.StayDrained {
+	switch {
+	case s.Replace && (s.StayDrained || s.Reboot || s.Continuous):
+		return spec, errors.New("--replace and --stay-drained, --reboot or --continuous contradict each other")
+	case s.Replace:
+		spec.After = v1alpha1.AfterReplace
+	case s.StayDrained:
 		spec.After = v1alpha1.AfterStayDrained
 	}
 	target, err := targetOf(s.Until)

@@ -45,7 +45,7 @@ already are left alone. Without it, you complete the maintenance of each node.
 Ebbtide drains the nodes and returns them to service; your tools patch or reboot
 them when they have the label ` + v1alpha1.HandedOverLabel + `. With --job, a Job
 made from a CronJob runs on each of them. With --reboot, the agents of the nodes
-reboot them.
+reboot them. With --replace, their machines are deleted and replaced by others.
 
 The exit code is 0 when all nodes are done, and 2 if nodes have failed or are
 not done within --timeout. Requires the verbs list on nodes, create, get, list
@@ -146,7 +146,7 @@ func (o *rolloutStart) planned(ctx context.Context) (*v1alpha1.NodeRollout, []*m
 	// The order of the arguments does not matter: the rollout has one of its own.
 	slices.Sort(o.Names)
 	// One node after the other can be any node, unless they stay drained.
-	o.writes = o.StayDrained
+	o.writes = o.StayDrained || o.Replace
 	picked, err := pick(&o.choice, cluster)
 	if err != nil {
 		return nil, nil, err

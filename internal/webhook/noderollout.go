@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/rollout"
 	"ebbtide.dev/ebbtide/internal/core/validate"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
@@ -47,6 +48,8 @@ type rolloutValidator struct {
 	reader  client.Reader
 	reviews reviewer
 	now     kube.Now
+	// machines are the kinds that rollouts may delete.
+	machines rollout.MachineKinds
 }
 
 // Handle denies an invalid rollout, and a change by a user who may not delete every node that is
@@ -65,6 +68,9 @@ func (v rolloutValidator) Handle(ctx context.Context, request admission.Request)
 	}
 	if err == nil && refusal == "" {
 		refusal, err = v.reviews.refusedGate(ctx, request.UserInfo, change)
+	}
+	if err == nil && refusal == "" {
+		refusal, err = v.refusesReplacement(ctx, request, change)
 	}
 	switch {
 	case err != nil:

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"ebbtide.dev/ebbtide/internal/core/rollout"
 	"ebbtide.dev/ebbtide/internal/core/surge"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
@@ -39,6 +40,8 @@ type Options struct {
 	Now kube.Now
 	// Client is the certificate that the API server must present.
 	Client ClientCertificate
+	// MachineKinds are the machines that NodeRollouts may delete.
+	MachineKinds rollout.MachineKinds
 	// Certificate is served and updated.
 	Certificate *Certificate
 }
@@ -90,7 +93,7 @@ func handlers(mgr manager.Manager, reviews reviewer, moving *responders, options
 		daemonSetPods:                 newDaemonSetGate(mgr.GetScheme(), reviews.client),
 		"/mutate/evacuations":         evacuationDefaulter{pods},
 		"/validate/nodemaintenances":  maintenanceValidator{mgr.GetClient(), reviews, options.Now},
-		"/validate/noderollouts":      rolloutValidator{mgr.GetClient(), reviews, options.Now},
+		"/validate/noderollouts":      rolloutValidator{mgr.GetClient(), reviews, options.Now, options.MachineKinds},
 		"/validate/evacuations":       evacuationValidator{pods, reviews},
 		"/validate/evacuation-status": evacuationStatusValidator{options.Now},
 		"/validate/clusters":          clusterValidator{reviews},

@@ -109,6 +109,17 @@ state: Paused`},
 	})
 }
 
+func TestReplacementIsAcceptedOrRefused(t *testing.T) {
+	replacement := refusal{"spec.after": "after: Replace requires mode Once and controlPlane Exclude, and excludes reboot and job"}
+	kind(ofPool).play(t, map[string]row{
+		"a replacement":                {spec: "after: Replace\nmode: Once\ncontrolPlane: Exclude\ntarget: {kubeletVersion: '>=1.37.0'}"},
+		"a replaced node that reboots": {spec: "after: Replace\nreboot: true", refused: replacement},
+		"a replacement after a Job":    {spec: "after: Replace\njob: {namespace: ops, cronJob: patch}", refused: replacement},
+		"replaced again and again":     {spec: "after: Replace\nmode: Continuous\nwhen: {rebootRequired: true}", refused: replacement},
+		"a replaced control plane":     {spec: "after: Replace\ncontrolPlane: Last", refused: replacement},
+	})
+}
+
 // What a NodeMaintenance would be refused for is refused before a node starts.
 func TestMaintenanceOfANodeRolloutIsRefused(t *testing.T) {
 	const field = "spec.maintenance.drainPlan"

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +24,7 @@ func Chart(t testing.TB) []*unstructured.Unstructured {
 	t.Helper()
 	objects, err := render(t.Context(), Kinds(), map[string]any{
 		"machines": map[string]any{"enabled": true}, "agent": map[string]any{"enabled": true, "hosts": true},
+		"rollouts": map[string]any{"replace": []any{"machines", "cluster-api", "openshift", "karpenter"}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +50,7 @@ func chart(ctx context.Context, spec Spec) ([]*unstructured.Unstructured, error)
 		"machines":         map[string]any{"enabled": !spec.NoMachines},
 		"evictionRequests": map[string]any{"enabled": spec.EvictionRequests},
 		"bridges":          bridges,
-		"rollouts":         map[string]any{"jobNamespaces": namespaces},
+		"rollouts":         map[string]any{"jobNamespaces": namespaces, "replace": spec.replaceable()},
 	})
 	for _, one := range spec.jobNamespaces() {
 		namespace := &unstructured.Unstructured{}
@@ -69,10 +71,28 @@ func (s Spec) jobNamespaces() []string {
 // managerArgs are those of the manager that tests share.
 func (s Spec) managerArgs() []string {
 	args := []string{"--bridge=" + s.Bridges}
+	var kinds []string
+	for _, kind := range s.replaceable() {
+		kinds = append(kinds, fmt.Sprint(kind))
+	}
+	args = append(args, "--rollout-replace="+strings.Join(kinds, ","))
 	if s.JobNamespaces != "" {
 		args = append(args, "--rollout-job-namespaces="+s.JobNamespaces)
 	}
 	return args
+}
+
+// replaceable are the machines that rollouts may delete: ours, and those of bridges.
+func (s Spec) replaceable() (kinds []any) {
+	if !s.NoMachines {
+		kinds = append(kinds, "machines")
+	}
+	for _, bridge := range []string{"cluster-api", "openshift", "karpenter"} {
+		if strings.Contains(s.Bridges, bridge) {
+			kinds = append(kinds, bridge)
+		}
+	}
+	return kinds
 }
 
 // Kinds are what the chart is told of the API servers of tests, for helm.Release: nil means

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"ebbtide.dev/ebbtide/internal/core/rollout"
 	"ebbtide.dev/ebbtide/internal/core/surge"
 	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/internal/sandbox"
@@ -77,7 +78,7 @@ func serve(t *testing.T, c *cluster.Cluster) (address string) {
 		Now:     rightTime,
 		Address: address, Namespace: cluster.Account.Namespace, Surge: surge.Annotated, EvictionNotice: true,
 		Client:      webhook.ClientCertificate{CAFile: c.CallerCA(), Names: []string{sandbox.CallerName}},
-		Certificate: &webhook.Certificate{},
+		Certificate: &webhook.Certificate{}, MachineKinds: rollout.AllMachineKinds(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -60,6 +60,8 @@ type Options struct {
 	JobNamespaces []string
 	// Prometheus answers the queries of gates; nil if there is none.
 	Prometheus *gate.Prometheus
+	// MachineKinds are the machines of nodes that may be deleted.
+	MachineKinds core.MachineKinds
 }
 
 // pass is the only item of the queue.
@@ -97,6 +99,9 @@ type reconciler struct {
 	jobs        []jobCache
 	newestJobs  *newest[*batchv1.Job]
 	jobRefusals *refusals
+	// replacements are the results of deletions of machines, of these kinds.
+	replacements *replacements
+	machines     core.MachineKinds
 	// outdated are the states that the API server did not know any more.
 	outdated  *outdated
 	questions *questions
@@ -116,7 +121,8 @@ func newReconciler(c client.Client, live client.Reader, clk clock.PassiveClock, 
 		maintenances: newNewest[*v1alpha1.NodeMaintenance](clk),
 		newestJobs:   newNewest[*batchv1.Job](clk), jobRefusals: newRefusals(clk),
 		flights: newFlights(clk.Now()), refusals: newRefusals(clk), failures: newRefusals(clk), uncounted: newRefusals(clk),
-		outdated: newOutdated(clk),
+		outdated:     newOutdated(clk),
+		replacements: newReplacements(clk),
 	}
 	r.questions = newQuestions(func() (time.Time, bool) { return r.now() }, clk)
 	r.questions.check = func() respond { return (&check{live: live}).respond }
@@ -134,8 +140,8 @@ func Add(mgr manager.Manager, options Options) {
 	emit, m := kube.Emitter(mgr.GetEventRecorder("ebbtide")), newMetrics(crmetrics.Registry)
 	options.Served.Part(func(ctx context.Context) error {
 		r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}, m)
-		r.emit, r.now = emit, options.Skew.Now
 		r.questions.gate = gates(options.Prometheus, mgr.GetAPIReader())
+		r.emit, r.now, r.machines = emit, options.Skew.Now, options.MachineKinds
 		defer r.end()
 		if err := r.watchJobs(ctx, mgr, options.JobNamespaces); err != nil {
 			return err
@@ -214,6 +220,7 @@ func (r *reconciler) launch(
 	r.refusals.keep(names)
 	r.failures.keep(rollouts)
 	r.jobRefusals.keep(jobs)
+	r.replacements.keep(decision.Rollouts)
 	return due
 }
 

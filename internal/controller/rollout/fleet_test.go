@@ -33,6 +33,8 @@ type fleet struct {
 	failing map[string]bool
 	// resting is true if no work is done on drained nodes.
 	resting bool
+	// provide is what the provider of machines does at each time.
+	provide func()
 	// midway is called once, when one node is done and another is drained.
 	midway func(*v1alpha1.NodeRollout)
 
@@ -208,6 +210,9 @@ func (f *fleet) run() {
 		f.intervene()
 		f.clock.Step(5 * time.Second)
 		f.advance(all)
+		if f.provide != nil {
+			f.provide()
+		}
 	}
 	f.t.Fatalf("there is no end: %+v", f.rollouts())
 }

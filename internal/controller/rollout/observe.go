@@ -60,6 +60,9 @@ func (r *reconciler) observe(ctx context.Context, flying map[string]*writing) (*
 	snapshot.Now, snapshot.ClockSkewed = r.now()
 	var rest time.Duration
 	snapshot.Refused, rest = r.refusals.resting()
+	snapshot.MachineKinds = r.machines
+	var replace time.Duration
+	snapshot.Unreplaced, replace = r.replacements.unreplaced()
 	byName, due := r.rollouts.over(kube.Pointers(rollouts.Items))
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		snapshot.Rollouts = append(snapshot.Rollouts, flying[name].over(byName[name]))
@@ -67,7 +70,7 @@ func (r *reconciler) observe(ctx context.Context, flying map[string]*writing) (*
 	due = kube.Soonest(due, r.observeJobs(ctx, snapshot))
 	due = kube.Soonest(due, r.observeBudgets(snapshot, kube.Pointers(budgets.Items)))
 	again := r.observeMaintenances(ctx, snapshot, kube.Pointers(maintenances.Items), startsOf(flying))
-	return snapshot, kube.Soonest(due, again, rest), nil
+	return snapshot, kube.Soonest(due, again, rest, replace), nil
 }
 
 func isOfRollout(m v1alpha1.NodeMaintenance) bool { return m.Labels[v1alpha1.RolloutLabel] != "" }

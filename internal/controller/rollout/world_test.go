@@ -69,6 +69,9 @@ func (w *world) manager(decide func(*core.Snapshot) *core.Decision) *replica {
 		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
 			return m.write(func() error { return c.Patch(ctx, object, patch, options...) })
 		},
+		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			return m.write(func() error { return c.Delete(ctx, object, options...) })
+		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
 			m.wait("status of " + object.GetName())
 			return m.write(func() error { return c.SubResource(sub).Patch(ctx, object, patch, options...) })
@@ -77,6 +80,7 @@ func (w *world) manager(decide func(*core.Snapshot) *core.Decision) *replica {
 	m.reconciler = newReconciler(c, w.api.Manager, w.clock, newMetrics(prometheus.NewRegistry()))
 	m.emit = w.api.Emit
 	m.jobs = []jobCache{{Reader: w.api, namespace: "ops", synced: func() bool { return !m.jobsUnknown }}}
+	m.machines = core.AllMachineKinds()
 	if decide == nil {
 		decide = core.Decide
 	}

@@ -30,6 +30,8 @@ type writing struct {
 	decision *core.RolloutDecision
 	starts   []*v1alpha1.NodeMaintenance
 	changes  []core.Change
+	// replaced are the nodes whose machine is deleted.
+	replaced []core.Replacement
 	// names are the NodeMaintenances to write, also those that rest.
 	names []string
 	// jobs and stopJobs are to be created and deleted, jobNames those to create, also those that rest.
@@ -61,6 +63,7 @@ func (r *reconciler) writing(decision *core.RolloutDecision) *writing {
 		}
 	}
 	w.chooseJobs()
+	w.replaced = r.replacementsOf(decision)
 	w.due = r.failures.left(w.before.Name)
 	return w
 }
@@ -77,7 +80,7 @@ func (w *writing) idle() bool {
 	if w.due > 0 || w.outdated.has(w.before) {
 		return true
 	}
-	return !d.AddFinalizer && !d.RemoveFinalizer && len(w.starts) == 0 && len(w.changes) == 0 && len(w.jobs)+len(w.stopJobs) == 0 && !w.changed()
+	return !d.AddFinalizer && !d.RemoveFinalizer && len(w.starts) == 0 && len(w.changes) == 0 && len(w.jobs)+len(w.stopJobs)+len(w.replaced) == 0 && !w.changed()
 }
 
 // changed reports whether the status has changed.
@@ -108,6 +111,7 @@ func (w *writing) write(ctx context.Context) error {
 	}
 	complete := w.act(ctx)
 	w.actOnJobs(ctx)
+	w.replace(ctx)
 	if w.decision.RemoveFinalizer && complete {
 		if stored, err = kube.RemoveFinalizer(ctx, w.client, stored, v1alpha1.RolloutFinalizer); err != nil {
 			return fmt.Errorf("remove the finalizer: %w", err)
@@ -136,8 +140,8 @@ func (w *writing) release(ctx context.Context) error {
 	return nil
 }
 
-// record writes the finalizer and the status. The start of nodes that are recorded already is a write
-// without effect, which is refused if the rollout has changed.
+// record writes the finalizer and the status. The start of nodes that are recorded already, or the
+// deletion of machines, is a write without effect, which is refused if the rollout has changed.
 func (w *writing) record(ctx context.Context) (stored *v1alpha1.NodeRollout, err error) {
 	stored = w.before
 	if w.decision.AddFinalizer {
@@ -146,7 +150,7 @@ func (w *writing) record(ctx context.Context) (stored *v1alpha1.NodeRollout, err
 		}
 		w.rollouts.note(stored)
 	}
-	if !w.changed() && len(w.starts) == 0 {
+	if !w.changed() && len(w.starts) == 0 && len(w.replaced) == 0 {
 		return stored, nil
 	}
 	changed := stored.DeepCopy()

@@ -20,6 +20,11 @@ func RolloutNodeFailed(r *v1alpha1.NodeRollout, node, why string) Event {
 	return warning(v1alpha1.EventRolloutNodeFailed, "Maintain").onRollout(r, fmt.Sprintf("Node %s failed: %s", node, why))
 }
 
+// RolloutMachineDeleted reports that the machine of a drained node was deleted.
+func RolloutMachineDeleted(r *v1alpha1.NodeRollout, node, machine string) Event {
+	return normal(v1alpha1.EventRolloutMachineDeleted, "Replace").onRollout(r, fmt.Sprintf("%s was deleted to replace node %s.", machine, node))
+}
+
 // RolloutComplete reports that every node of a rollout is done, failed or skipped.
 func RolloutComplete(r *v1alpha1.NodeRollout, summary string) Event {
 	return normal(v1alpha1.EventRolloutComplete, "Complete").onRollout(r, "The rollout is complete: "+summary)

@@ -48,6 +48,8 @@ type rollout struct {
 	stopJobs []*batchv1.Job
 	// counted are the budgets that select a node of starts.
 	counted sets.Set[string]
+	// replacements delete machines.
+	replacements []Replacement
 	// wakeTime is the time when time alone changes the decision; zero is never.
 	wakeTime time.Time
 	// needsLive is true if the rollout seems to be complete, by nodes of a cache.
@@ -99,12 +101,16 @@ func (f *fleet) classify(object *v1alpha1.NodeRollout) *rollout {
 		r.forgetOthers(records)
 		return r
 	}
+	records = r.classifyGone(records)
 	unread := f.unread(object)
 	for _, n := range f.nodes {
 		u := &unit{node: n, rollout: r, record: r.latest(n, records[n.Name])}
 		selected := r.spec != nil && r.spec.Selects(n.Node, object.Spec.ControlPlane)
 		live := u.record != nil && u.record.live()
 		switch {
+		case !live && r.isReplacement(n.Node):
+			r.judgeJoined(u)
+			continue
 		case unread[n.Name] != "" && !live:
 			u.record = nil // of an earlier attempt
 			u.state, u.reason, u.message = working, v1alpha1.RolloutNodeStarting, "Whether its NodeMaintenance exists is unknown, as it could not be read."
@@ -248,6 +254,8 @@ func (r *rollout) judgeLive(u *unit) {
 		}
 	case r.object.Spec.After == v1alpha1.AfterStayDrained:
 		u.state, u.doneTime = done, since
+	case r.replaces():
+		r.judgeReplaced(u, since)
 	default:
 		r.judgeWork(u, since)
 	}
@@ -275,6 +283,8 @@ func (r *rollout) judgeWork(u *unit, since time.Time) {
 func (r *rollout) judgeEnded(u *unit) {
 	last, succeeded := u.record, u.record.succeeded()
 	switch {
+	case succeeded.Status == metav1.ConditionTrue && r.replaces():
+		r.fail(u, v1alpha1.RolloutNodeCancelled, "Its NodeMaintenance was completed before the node was replaced.")
 	case succeeded.Status == metav1.ConditionTrue && (!completesItself(&r.object.Spec) || last.returned()):
 		r.judgeReturned(u, succeeded.LastTransitionTime.Time)
 	case succeeded.Status == metav1.ConditionTrue:

@@ -26,8 +26,10 @@ func Decide(s *Snapshot) *Decision {
 		all = append(all, f.classify(object))
 	}
 	f.readBudgets()
+	f.countGone()
 	d := &Decision{Orphans: f.orphans()}
 	for _, r := range all {
+		r.replace()
 		r.start()
 		d.Rollouts = append(d.Rollouts, r.conclude())
 		d.WakeTime = earlier(d.WakeTime, r.wakeTime)
@@ -59,6 +61,8 @@ type fleet struct {
 	// jobsOf are the Jobs of rollouts by node.
 	jobsOf  map[string][]*batchv1.Job
 	budgets []*nodeBudget
+	// gone are the nodes that others have to replace.
+	gone []*unit
 }
 
 // node is a node with the decisions of rollouts about it.
@@ -71,6 +75,8 @@ type node struct {
 	startedBy, startedAs string
 	// budgets select it.
 	budgets []*nodeBudget
+	// gone is true if there is no such node any more.
+	gone bool
 }
 
 // unavailable returns true if the node serves nobody, for whatever reason.

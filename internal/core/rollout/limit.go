@@ -103,6 +103,8 @@ func (n *node) cause() string {
 	switch {
 	case n.startedBy != "" || len(n.holders) > 0:
 		return "under maintenance"
+	case n.gone && !n.ready:
+		return "being replaced"
 	case !n.ready:
 		return "not Ready"
 	case n.Spec.Unschedulable:

@@ -41,6 +41,10 @@ type Snapshot struct {
 	RefusedBudgets map[string]string
 	// Answers holds answers to Questions of earlier decisions, also old ones.
 	Answers map[Question]Answer
+	// MachineKinds are those that may be deleted, and Unreplaced why that of a node was not, by the
+	// name of its NodeMaintenance.
+	MachineKinds MachineKinds
+	Unreplaced   map[string]Unreplaced
 }
 
 // Decision holds the actions for all rollouts.
@@ -80,6 +84,8 @@ type RolloutDecision struct {
 	Jobs []JobStart
 	// StopJobs are to be deleted.
 	StopJobs []*batchv1.Job
+	// Replacements delete the machines of drained nodes.
+	Replacements []Replacement
 	// Events are to be published after everything else.
 	Events []event.Event
 }
@@ -112,4 +118,6 @@ type Attempt struct {
 	Try     int32 `json:"try"`
 
 	handover.Job
+	// Replaced is the state of the machine of the node; nil before its deletion.
+	Replaced *Replaced `json:"replaced,omitempty"`
 }

@@ -140,7 +140,7 @@ func conditionsOf(when *v1alpha1.RolloutWhen) []string {
 
 // completesItself returns true if the maintenance of a node ends without a user.
 func completesItself(spec *v1alpha1.NodeRolloutSpec) bool {
-	return spec.After != v1alpha1.AfterStayDrained && (spec.Target != nil || spec.Reboot || spec.Job != nil)
+	return spec.After != v1alpha1.AfterStayDrained && spec.After != v1alpha1.AfterReplace && (spec.Target != nil || spec.Reboot || spec.Job != nil)
 }
 
 // completeWhen returns what a node must report before its maintenance ends; nil if nothing.

@@ -105,6 +105,8 @@ func (r *rollout) refusal() refusal {
 		return refusal{v1alpha1.RolloutWaitsForUser, fmt.Sprintf("spec.state is %s.", spec.State)}
 	case r.ClockSkewed:
 		return refusal{v1alpha1.RolloutWaitsForClock, skew.Message}
+	case r.replaces() && len(r.MachineKinds) == 0:
+		return refusal{v1alpha1.RolloutWaitsForReplace, replaceDisabled + "."}
 	}
 	limit, _ := share(spec.Failure.MaxFailures, len(r.units))
 	if count := r.count(failed); count >= limit {
@@ -249,6 +251,8 @@ func (b *budget) refusalByNode(u *unit) refusal {
 		return refusal{v1alpha1.RolloutWaitsForMaintenance, "Other NodeMaintenances keep these nodes cordoned."}
 	case !u.ready:
 		return refusal{v1alpha1.RolloutWaitsForReady, "These nodes are not Ready."}
+	case b.replaces() && !b.MachineKinds.mayOwn(u.Node):
+		return refusal{v1alpha1.RolloutNodeNoMachine, "These nodes name no " + b.MachineKinds.words() + " that owns their machine."}
 	}
 	return refusal{}
 }

@@ -28,6 +28,7 @@ func (r *rollout) conclude() RolloutDecision {
 		Rollout: r.object, Status: status, Starts: r.starts, Budgets: sets.List(r.counted),
 		Changes: sorted(r.changes, func(c Change) string { return c.Before.Name }),
 		Jobs:    r.jobs, StopJobs: r.stopJobs,
+		Replacements:    r.replacements,
 		AddFinalizer:    !has && !deleting && len(r.starts) > 0,
 		RemoveFinalizer: has && deleting && len(r.records[string(r.object.UID)]) == 0 && len(status.Working) == 0,
 	}
@@ -152,7 +153,7 @@ func (r *rollout) set(status *v1alpha1.NodeRolloutStatus, condition metav1.Condi
 // drains returns true while nodes of an aborted rollout are not given back.
 func (r *rollout) drains() bool {
 	return slices.ContainsFunc(r.units, func(u *unit) bool {
-		return u.state == working && u.reason != v1alpha1.RolloutNodeDrained && u.reason != v1alpha1.RolloutNodeJobRunning
+		return u.state == working && !slices.Contains([]string{v1alpha1.RolloutNodeDrained, v1alpha1.RolloutNodeJobRunning, v1alpha1.RolloutNodeReplacing}, u.reason)
 	})
 }
 

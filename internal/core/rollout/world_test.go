@@ -50,6 +50,11 @@ type world struct {
 	// refusedBudgets has the errors of writes of NodeBudgets.
 	refusedBudgets map[string]string
 	answers        map[rollout.Question]rollout.Answer
+	// machineKinds are those that may be deleted, unreplaced the errors of deletions, and deleted the
+	// nodes whose machine is deleted.
+	machineKinds rollout.MachineKinds
+	unreplaced   map[string]rollout.Unreplaced
+	deleted      []string
 	// late are the NodeMaintenances whose deadline has given their node back.
 	late map[string]bool
 	// handedOver has the times when nodes were drained that come back.
@@ -63,6 +68,7 @@ func newWorld(t testing.TB, nodes ...string) *world {
 	w := &world{
 		t: t, now: time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC), // a Monday
 		unknown: map[string]bool{}, refused: map[string]string{}, refusedBudgets: map[string]string{}, late: map[string]bool{}, handedOver: map[string]time.Time{}, attempts: map[*v1alpha1.NodeMaintenance]rollout.Attempt{},
+		machineKinds: rollout.AllMachineKinds(), unreplaced: map[string]rollout.Unreplaced{},
 		jobNamespaces: map[string]bool{"ops": true}, refusedJobs: map[string]rollout.JobRefusal{},
 	}
 	for _, name := range nodes {
@@ -211,6 +217,7 @@ func (w *world) snapshot() *rollout.Snapshot {
 		Now: w.now, ClockSkewed: w.skewed, Live: true, Rollouts: slices.Clone(w.rollouts), Nodes: slices.Clone(w.nodes), Maintenances: slices.Clone(w.maintenances),
 		Unknown: w.unknown, Refused: w.refused, Jobs: slices.Clone(w.jobs), JobNamespaces: w.jobNamespaces, RefusedJobs: w.refusedJobs,
 		Answers: w.answers, Budgets: slices.Clone(w.budgets), RefusedBudgets: w.refusedBudgets,
+		MachineKinds: w.machineKinds, Unreplaced: w.unreplaced,
 	}
 }
 
@@ -260,6 +267,9 @@ func (w *world) applyRollout(d *rollout.RolloutDecision, ledgers *ledgers, stop 
 		writes = append(writes, func() { w.applyChange(c) })
 	}
 	writes = append(writes, w.jobWrites(d)...)
+	for _, one := range d.Replacements {
+		writes = append(writes, func() { w.deleteMachine(one) })
+	}
 	for _, write := range writes {
 		if stop() {
 			return true

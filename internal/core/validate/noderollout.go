@@ -87,5 +87,6 @@ func (c RolloutChange) WithdrawsApproval() bool {
 	before, after := &c.Old.Spec, &c.New.Spec
 	same := equality.Semantic.DeepEqual
 	return *after.Canary.Approved && !(same(before.NodeSelector, after.NodeSelector) &&
-		same(before.Target, after.Target) && same(before.When, after.When) && before.Reboot == after.Reboot && same(before.Job, after.Job))
+		same(before.Target, after.Target) && same(before.When, after.When) && before.Reboot == after.Reboot && same(before.Job, after.Job) &&
+		(before.After == v1alpha1.AfterReplace) == (after.After == v1alpha1.AfterReplace))
 }

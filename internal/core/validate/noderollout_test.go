@@ -157,6 +157,7 @@ func TestApprovalIsWithdrawnWithOtherNodesOrAnotherTarget(t *testing.T) {
 	}
 	boot := func(r *v1alpha1.NodeRollout) { r.Spec.Target = &v1alpha1.CompleteWhen{NewBoot: true} }
 	reboots := func(r *v1alpha1.NodeRollout) { r.Spec.Reboot = true }
+	replaces := func(r *v1alpha1.NodeRollout) { r.Spec.After = v1alpha1.AfterReplace }
 	whenBroken := func(r *v1alpha1.NodeRollout) {
 		r.Spec.When = &v1alpha1.RolloutWhen{Conditions: []string{"KernelDeadlock"}}
 	}
@@ -171,6 +172,7 @@ func TestApprovalIsWithdrawnWithOtherNodesOrAnotherTarget(t *testing.T) {
 		"other nodes":                   {rollout(rack(""), approved(true)), rollout(everything(""), approved(true)), true},
 		"another target":                {rollout(rack(""), approved(true)), rollout(rack(""), approved(true), boot), true},
 		"a reboot":                      {rollout(rack(""), approved(true)), rollout(rack(""), approved(true), reboots), true},
+		"a replacement":                 {rollout(rack(""), approved(true)), rollout(rack(""), approved(true), replaces), true},
 		"another reason":                {rollout(rack(""), approved(true)), rollout(rack(""), approved(true), whenBroken), true},
 		"other nodes, not approved yet": {rollout(rack(""), approved(false)), rollout(everything(""), approved(false)), false},
 		"another speed":                 {rollout(rack(""), approved(true)), rollout(rack(""), approved(true), atMost("9")), false},

@@ -166,7 +166,8 @@ func (s *RolloutStatus) Ended() bool {
 // unfinished counts the nodes under maintenance. Drained nodes of an aborted rollout stay as they are.
 func (s *RolloutStatus) unfinished() (number int) {
 	for i := range s.Working {
-		drained := s.Working[i].Reason == v1alpha1.RolloutNodeDrained || s.Working[i].Reason == v1alpha1.RolloutNodeJobRunning
+		drained := s.Working[i].Reason == v1alpha1.RolloutNodeDrained || s.Working[i].Reason == v1alpha1.RolloutNodeJobRunning ||
+			s.Working[i].Reason == v1alpha1.RolloutNodeReplacing
 		number += ones(s.State != StateAborted || !drained)
 	}
 	return max(number, ones(s.WorkingCount > len(s.Working)))

@@ -168,6 +168,11 @@ func (s *simulation) done(m *v1alpha1.NodeMaintenance) *v1alpha1.NodeMaintenance
 		is(v1alpha1.ConditionDrained, v1alpha1.ReasonDrained)
 		return m
 	}
+	if of >= 0 && s.Rollouts[of].Spec.After == v1alpha1.AfterReplace {
+		names := maintenance.NamedNodes(m.Spec.NodeSelector)
+		s.Nodes = slices.DeleteFunc(s.Nodes, func(n *corev1.Node) bool { return slices.Contains(names, n.Name) })
+		m = rollout.AsReplaced(m, s.Now)
+	}
 	m.Spec.Stage = v1alpha1.StageComplete
 	m.Status.StageStatuses = append(m.Status.StageStatuses, v1alpha1.StageStatus{Name: v1alpha1.StageComplete})
 	m.Finalizers = slices.DeleteFunc(m.Finalizers, func(f string) bool { return f == v1alpha1.MaintenanceCompletionFinalizer })

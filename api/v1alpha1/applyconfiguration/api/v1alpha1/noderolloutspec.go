@@ -35,7 +35,10 @@ type NodeRolloutSpecApplyConfiguration struct {
 	Job *RolloutJobApplyConfiguration `json:"job,omitempty"`
 	// after is the end of a node's maintenance. GiveBack returns the node to service when its
 	// work is done. StayDrained is finished with a node when it is drained, and leaves it drained;
-	// target then only says which nodes need maintenance. Defaults to GiveBack.
+	// target then only says which nodes need maintenance. Replace deletes the Machine or NodeClaim
+	// of a drained node, and is finished when another selected node is Ready; nodes that join
+	// after the creation of the rollout are not replaced, and fail if they do not meet target.
+	// Replace needs the chart value rollouts.replace. Defaults to GiveBack.
 	After *apiv1alpha1.RolloutAfter `json:"after,omitempty"`
 	// maxUnavailable is the number of selected nodes that may be unavailable, from 1 to 256, or a
 	// percentage of the selected nodes, rounded down, at least 1. A node is unavailable if it is

@@ -15,8 +15,9 @@ type RolloutFailureApplyConfiguration struct {
 	// given back and retried after the other nodes. 0 is no limit. Defaults to 1800.
 	DrainTimeoutSeconds *int32 `json:"drainTimeoutSeconds,omitempty"`
 	// workTimeoutSeconds is the time between the drain of a node and its return, from 0 to
-	// 604800. After it the node has failed and stays drained; it is done if it returns later. 0
-	// is no limit. Ignored with after: StayDrained. Defaults to 3600.
+	// 604800. After it the node has failed and stays drained; it is done if it returns later. With
+	// after: Replace, another node has to be Ready in this time. 0 is no limit. Ignored with
+	// after: StayDrained. Defaults to 3600.
 	WorkTimeoutSeconds *int32 `json:"workTimeoutSeconds,omitempty"`
 	// retryCount is the number of further attempts for a node that did not drain in time, from 0 to
 	// 10. Defaults to 1.
