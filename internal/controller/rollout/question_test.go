@@ -148,8 +148,8 @@ func TestGatesOfManyRolloutsAreAskedAFewAtATime(t *testing.T) {
 		defer now.Add(-1)
 		return core.Yes, ""
 	}
-	for len(q.all()) < len(all) {
-		left := slices.DeleteFunc(slices.Clone(all), func(one core.Question) bool { _, known := q.all()[one]; return known })
+	for known := q.all(); len(known) < len(all); known = q.all() {
+		left := slices.DeleteFunc(slices.Clone(all), func(one core.Question) bool { _, answered := known[one]; return answered })
 		q.ask(t.Context(), slices.Concat(left, left), func() {})
 		q.wait()
 	}
