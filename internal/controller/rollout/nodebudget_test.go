@@ -69,9 +69,9 @@ func (f *fleet) maintenances() []*v1alpha1.NodeMaintenance {
 // write of the budget and that of the rollout: the next one comes to the same end.
 func TestManagerKilledBehindEveryWriteUnderANodeBudget(t *testing.T) {
 	t.Parallel()
-	assertKilledBehindEveryWrite(t, "3 of 3 nodes done", func(t *testing.T) *fleet {
+	assertKilledBehindEveryWrite(t, "2 of 2 nodes done", func(t *testing.T) *fleet {
 		t.Helper()
-		return newSharedFleet(t, 6, 2)
+		return newSharedFleet(t, 4, 2)
 	})
 }
 
