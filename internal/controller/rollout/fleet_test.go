@@ -35,6 +35,8 @@ type fleet struct {
 	resting bool
 	// provide is what the provider of machines does at each time.
 	provide func()
+	// gate answers the questions of gates; nil if there are none.
+	gate respond
 	// midway is called once, when one node is done and another is drained.
 	midway func(*v1alpha1.NodeRollout)
 
@@ -188,14 +190,24 @@ func (f *fleet) intervene() {
 	}
 }
 
+// managed returns a new manager.
+func (f *fleet) managed() *replica {
+	f.t.Helper()
+	m := f.manager(nil)
+	if f.gate != nil {
+		m.questions.gate = f.gate
+	}
+	return m
+}
+
 // run has managers go on, each new one when the last one was killed, until the rollout is complete.
 func (f *fleet) run() {
 	f.t.Helper()
-	m := f.manager(nil)
+	m := f.managed()
 	for range 1000 {
 		if f.api.Killed() {
 			f.api.Revive()
-			m = f.manager(nil)
+			m = f.managed()
 		}
 		m.sync()
 		f.clock.Step(decisionInterval)
@@ -203,6 +215,7 @@ func (f *fleet) run() {
 			f.t.Fatal(err)
 		}
 		m.flights.wait()
+		m.questions.wait()
 		f.watch()
 		if f.complete() {
 			return

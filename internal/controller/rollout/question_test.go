@@ -110,6 +110,26 @@ func TestGateHoldsStartsUntilItOpens(t *testing.T) {
 	}
 }
 
+// So it is with a gate that opens every other minute, and nodes that are checked.
+func TestManagerKilledBehindEveryWriteBesideAGate(t *testing.T) {
+	t.Parallel()
+	assertKilledBehindEveryWrite(t, "3 of 3 nodes done", func(t *testing.T) *fleet {
+		t.Helper()
+		f := newFleet(t, 3, 2)
+		r := f.rollout("kernel")
+		r.Spec.Gates = []v1alpha1.RolloutGate{{Name: "even", Prometheus: &v1alpha1.PrometheusGate{Query: "even"}}}
+		r.Spec.Requires = []v1alpha1.RolloutRequirement{v1alpha1.RequiresRoom, v1alpha1.RequiresNoLoss}
+		f.must(f.api.Update(t.Context(), r))
+		f.gate = func(context.Context, core.Question) (core.Verdict, string) {
+			if f.clock.Now().Minute()%2 == 1 {
+				return core.Yes, ""
+			}
+			return core.No, ""
+		}
+		return f
+	})
+}
+
 // A gate without an answer delays its rollout only.
 func TestHangingGateDelaysNoOtherRollout(t *testing.T) {
 	t.Parallel()
