@@ -48,7 +48,7 @@ func (r rules) Create(
 func (a *account) ServerGroups() (*metav1.APIGroupList, error) {
 	list := &metav1.APIGroupList{}
 	for _, group := range []string{
-		"", "admissionregistration.k8s.io", "apps", "authentication.k8s.io", "authorization.k8s.io", "cluster.x-k8s.io", "coordination.k8s.io", "discovery.k8s.io",
+		"", "admissionregistration.k8s.io", "apps", "authentication.k8s.io", "authorization.k8s.io", "batch", "cluster.x-k8s.io", "coordination.k8s.io", "discovery.k8s.io",
 		"ebbtide.dev", "events.k8s.io", "lifecycle.k8s.io", "machine.openshift.io", "policy", "storage.k8s.io",
 	} {
 		if group == "" || group != a.unserved {
