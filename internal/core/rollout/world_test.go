@@ -55,6 +55,8 @@ type world struct {
 	machineKinds rollout.MachineKinds
 	unreplaced   map[string]rollout.Unreplaced
 	deleted      []string
+	// pending are nodes that are gone and not replaced.
+	pending []string
 	// late are the NodeMaintenances whose deadline has given their node back.
 	late map[string]bool
 	// handedOver has the times when nodes were drained that come back.
