@@ -144,6 +144,27 @@ func (w *world) changeCronJob(job *v1alpha1.RolloutJob, edit func(*corev1.PodTem
 	w.change(found, job.CronJob, func() { edit(&found.Spec.JobTemplate.Spec.Template) })
 }
 
+// A script may end in a reboot. The Job has then succeeded, and is deleted before it runs again.
+func TestBootEndsTheJobOfARollout(t *testing.T) {
+	t.Parallel()
+	w := newJobWorld(t)
+	node := w.nodes("one")[0]
+	w.boot(node)
+	spec := patching([]string{node}, w.cronJob("patching", "1h"))
+	spec.Target = &v1alpha1.CompleteWhen{NewBoot: true, ReadySeconds: new(int32(0))}
+	w.rollOut("patch", spec)
+	w.eventually("a pod of the Job on the node", func() (bool, any) {
+		pods := w.jobPods("patch")
+		return len(pods) == 1 && pods[0].Status.Phase == corev1.PodRunning, pods
+	})
+	w.boot(node)
+	w.awaitRolloutComplete("patch", v1alpha1.ReasonRolloutComplete)
+	w.eventually("no Job left", func() (bool, any) {
+		left := w.jobPods("patch")
+		return len(left) == 0, len(left)
+	})
+}
+
 // Pod Security refuses the pods of a template that wants the host, as the Job controller would not
 // say: the node has failed. It goes on when the template is mended.
 func TestJobThatPodSecurityRefusesFailsItsNode(t *testing.T) {
