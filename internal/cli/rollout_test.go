@@ -91,7 +91,7 @@ func TestRolloutFlagsRejectInvalidValues(t *testing.T) {
 	for _, flags := range []string{
 		"", "a-1 -l pool=a", "a-1 --max=0", "a-1 --max=101%", "a-1 --max=two", "a-1 --until=kernel", "a-1 --until=java=21", "a-1 --until=os=a --until=readySeconds=soon", "a-1 --until=os=a --until=osImage=b", "a-1 --canary=0",
 		"a-1 --canary-soak=1h", "a-1 --control-plane=middle", "a-1 --retries=11", "a-1 --soak=1.5s", "a-1 --drain-timeout=-1s", "a-1 --in-place=2h", "a-1 --depth=all",
-		"a-1 --wait=false --timeout=1m", "a-1 --window=night", "a-1 --continuous", "a-1 --reboot --stay-drained", "a-1 --job=ops/patch --stay-drained", "a-1 --job=patch", "a-1 --job=ops/Patch", "a-1 --when=a/b/c", "a-1 --name=A", "a-1 -o wide", "a-1 --name=" + strings.Repeat("a", 64),
+		"a-1 --wait=false --timeout=1m", "a-1 --window=night", "a-1 --continuous", "a-1 --reboot --stay-drained", "a-1 --replace --stay-drained", "a-1 --replace --reboot", "a-1 --job=ops/patch --stay-drained", "a-1 --job=patch", "a-1 --job=ops/Patch", "a-1 --when=a/b/c", "a-1 --name=A", "a-1 -o wide", "a-1 --name=" + strings.Repeat("a", 64),
 		"a-1 --require=Luck", "a-1 --gate-prometheus=up", "a-1 --gate-prometheus=A=up", "a-1 --gate-prometheus=a=", "a-1 --gate-prometheus=a=1 --gate-prometheus=a=2",
 	} {
 		args := append([]string{"rollout", "start"}, strings.Fields(flags)...)

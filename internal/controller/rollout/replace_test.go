@@ -304,6 +304,48 @@ func TestReplacementsAreForgottenWhenNobodyAsksForThem(t *testing.T) {
 	}
 }
 
+// Machines of other projects are deleted by their own kinds.
+func TestMachineOfEachKindIsDeleted(t *testing.T) {
+	t.Parallel()
+	const id = "fake:///1"
+	annotations := map[string]string{"cluster.x-k8s.io/machine": "m", "cluster.x-k8s.io/cluster-namespace": "infra", "cluster.x-k8s.io/cluster-name": "east"}
+	for kind, mark := range map[core.MachineKind]func(*corev1.Node){
+		core.ClusterAPI: func(n *corev1.Node) { n.Annotations = annotations },
+		core.OpenShift:  func(n *corev1.Node) { n.Annotations = map[string]string{"machine.openshift.io/machine": "infra/m"} },
+		core.Karpenter: func(n *corev1.Node) {
+			n.OwnerReferences = []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodeClaim", Name: "m", UID: "m"}}
+		},
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			f, m := drainedFleet(t)
+			f.must(f.api.Delete(t.Context(), machineFor(aNode("node-000"))))
+			machine := &unstructured.Unstructured{Object: map[string]any{
+				"spec":   map[string]any{"providerID": id, "clusterName": "east"},
+				"status": map[string]any{"nodeRef": map[string]any{"name": "node-000"}, "nodeName": "node-000", "providerID": id},
+			}}
+			machine.SetGroupVersionKind(kind.GVK())
+			machine.SetName("m")
+			if kind != core.Karpenter {
+				machine.SetNamespace("infra")
+			}
+			machine.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "MachineSet", Name: "set", UID: "set", Controller: new(true)}})
+			f.must(f.api.Create(t.Context(), machine))
+			node := &corev1.Node{}
+			f.must(f.api.Get(t.Context(), client.ObjectKey{Name: "node-000"}, node))
+			mark(node)
+			node.Spec.ProviderID = id
+			f.must(f.api.Update(t.Context(), node))
+			m.sync()
+			m.passes()
+			err := f.api.Get(t.Context(), client.ObjectKeyFromObject(machine), machine.DeepCopy())
+			if !apierrors.IsNotFound(err) || len(f.rollout("kernel").Status.Failed) > 0 {
+				t.Errorf("the machine is still there: %v, %+v", err, f.rollout("kernel").Status)
+			}
+		})
+	}
+}
+
 // The kubelet of a node names the Machine of another one, of Cluster API.
 func TestMachineOfAnotherNodeIsNotDeleted(t *testing.T) {
 	t.Parallel()

@@ -33,14 +33,20 @@ func TestReplacementsInRandomFleets(t *testing.T) {
 					t.Fatalf("%d of %d nodes are missing, %d may be", missing, size, most)
 				}
 			}
-			r, _ := find(w.rollouts, "patch")
-			if int(r.Status.DoneCount) != size || r.Status.CompletedGeneration == 0 {
-				t.Errorf("%d nodes come to %+v", size, r.Status)
-			}
-			if slices.Sort(w.deleted); len(w.deleted) != size || len(slices.Compact(w.deleted)) != size {
-				t.Errorf("of %d nodes the machines of %q were deleted", size, w.deleted)
-			}
+			w.checkReplaced(size)
 		})
+	}
+}
+
+// checkReplaced expects a complete rollout that has had each machine deleted once.
+func (w *world) checkReplaced(size int) {
+	w.t.Helper()
+	r, _ := find(w.rollouts, "patch")
+	if int(r.Status.DoneCount) != size || r.Status.CompletedGeneration == 0 {
+		w.t.Errorf("%d nodes come to %+v", size, r.Status)
+	}
+	if slices.Sort(w.deleted); len(w.deleted) != size || len(slices.Compact(w.deleted)) != size {
+		w.t.Errorf("of %d nodes the machines of %q were deleted", size, w.deleted)
 	}
 }
 
