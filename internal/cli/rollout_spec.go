@@ -67,8 +67,8 @@ func (s *rolloutSpec) addFlags(cmd *cobra.Command) {
 func (s *rolloutSpec) spec() (spec v1alpha1.NodeRolloutSpec, err error) {
 	spec.TopologyKey, spec.Maintenance.Reason = s.ZoneBy, s.Reason
 	switch {
-	case s.Replace && (s.StayDrained || s.Reboot || s.Continuous):
-		return spec, errors.New("--replace and --stay-drained, --reboot or --continuous contradict each other")
+	case s.Replace && (s.StayDrained || s.Reboot || s.Continuous || s.Job != ""):
+		return spec, errors.New("--replace and --stay-drained, --reboot, --job or --continuous contradict each other")
 	case s.Replace:
 		spec.After = v1alpha1.AfterReplace
 	case s.StayDrained:
