@@ -120,7 +120,7 @@ func newReconciler(c client.Client, live client.Reader, clk clock.PassiveClock, 
 		budgets:      newNewest[*v1alpha1.NodeBudget](clk),
 		maintenances: newNewest[*v1alpha1.NodeMaintenance](clk),
 		newestJobs:   newNewest[*batchv1.Job](clk), jobRefusals: newRefusals(clk),
-		flights: newFlights(clk.Now()), refusals: newRefusals(clk), failures: newRefusals(clk), uncounted: newRefusals(clk),
+		flights: newFlights(), refusals: newRefusals(clk), failures: newRefusals(clk), uncounted: newRefusals(clk),
 		outdated:     newOutdated(clk),
 		replacements: newReplacements(clk),
 	}

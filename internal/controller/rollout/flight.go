@@ -15,18 +15,14 @@ import (
 type flights struct {
 	mu sync.Mutex
 	of map[string]*writing
-	// unanswered holds when the creations without an answer have ended for certain. Those of the
-	// former manager have at former, except those that are settled.
-	unanswered map[string]time.Time
-	former     time.Time
-	settled    sets.Set[string]
-	ended      sync.WaitGroup
+	// creatable holds until when a recorded NodeMaintenance may still be created: by a request without
+	// an answer, or by another manager, which has recorded it. Zero is no longer.
+	creatable map[string]time.Time
+	ended     sync.WaitGroup
 }
 
-func newFlights(now time.Time) *flights {
-	return &flights{
-		of: map[string]*writing{}, unanswered: map[string]time.Time{}, former: now.Add(kube.RequestTimeout), settled: sets.New[string](),
-	}
+func newFlights() *flights {
+	return &flights{of: map[string]*writing{}, creatable: map[string]time.Time{}}
 }
 
 // begin returns false if the rollout is being written, or too many are.
@@ -62,26 +58,44 @@ func (f *flights) under() map[string]*writing {
 func (f *flights) leave(name string, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	maps.DeleteFunc(f.unanswered, func(_ string, until time.Time) bool { return !now.Before(until) })
-	f.unanswered[name] = now.Add(kube.RequestTimeout)
+	f.creatable[name] = now.Add(kube.RequestTimeout)
 }
 
-// settle notes that a creation had an answer at a time.
-func (f *flights) settle(name string, now time.Time) {
+// settle notes that a creation had an answer.
+func (f *flights) settle(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.unanswered, name)
-	if now.Before(f.former) {
-		f.settled.Insert(name)
+	f.creatable[name] = time.Time{}
+}
+
+// own notes that this manager alone has recorded NodeMaintenances, unless it has seen them recorded
+// before.
+func (f *flights) own(starts []*v1alpha1.NodeMaintenance) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range starts {
+		if _, seen := f.creatable[m.Name]; !seen {
+			f.creatable[m.Name] = time.Time{}
+		}
 	}
 }
 
-// mayCreate reports whether a request of this manager or of the former one may still create a
+// mayCreate reports whether a request of this manager or of another one may still create a recorded
 // NodeMaintenance.
 func (f *flights) mayCreate(name string, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return now.Before(f.unanswered[name]) || now.Before(f.former) && !f.settled.Has(name)
+	if _, seen := f.creatable[name]; !seen {
+		f.creatable[name] = now.Add(kube.RequestTimeout)
+	}
+	return now.Before(f.creatable[name])
+}
+
+// keep forgets all but the NodeMaintenances that are recorded or being created.
+func (f *flights) keep(names sets.Set[string]) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	maps.DeleteFunc(f.creatable, func(name string, _ time.Time) bool { return !names.Has(name) })
 }
 
 // startsOf returns the names of the NodeMaintenances that are being created.

@@ -259,3 +259,27 @@ func (f *fleet) pausedFor() *replica {
 	f.must(f.api.Update(f.t.Context(), kernel))
 	return stale
 }
+
+// A manager that has run for long sees what another one has counted, and is about to create.
+func TestStartThatAnotherManagerIsMakingCounts(t *testing.T) {
+	t.Parallel()
+	same := newSharedFleet(t, 2, 1)
+	same.manager(nil).pass()
+	f := newSharedFleet(t, 2, 1)
+	long := f.manager(nil)
+	f.clock.Step(time.Hour)
+	another := f.manager(nil)
+	release := another.hang(same.maintenances()[0].Name)
+	another.decideOnce()
+	f.await("the start is recorded", func() bool { return len(f.rollout("kernel").Status.Working) == 1 })
+	for range 5 {
+		long.sync()
+		long.pass()
+		f.clock.Step(time.Second)
+	}
+	release()
+	another.flights.wait()
+	if f.watch(); f.broken != "" || len(f.maintenances()) != 1 {
+		t.Errorf("there are %d NodeMaintenances; %s", len(f.maintenances()), f.broken)
+	}
+}

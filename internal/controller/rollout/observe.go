@@ -118,7 +118,9 @@ func (r *reconciler) observeMaintenances(
 	byName, due := r.maintenances.over(cached)
 	snapshot.Unknown = map[string]bool{}
 	var missing []string
-	for name := range workingOf(snapshot.Rollouts).Union(countedBy(snapshot.Budgets)).Union(creating) {
+	recorded := workingOf(snapshot.Rollouts).Union(countedBy(snapshot.Budgets)).Union(creating)
+	r.flights.keep(recorded)
+	for name := range recorded {
 		switch {
 		case byName[name] != nil:
 		case creating.Has(name):

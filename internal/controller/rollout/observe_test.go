@@ -46,7 +46,7 @@ func TestDeletedMaintenanceIsForgotten(t *testing.T) {
 	}
 }
 
-// cannot be read is unknown, as is one that the former manager may still create.
+// cannot be read is unknown, as is one that another manager may still create.
 func TestRecordedMaintenanceIsReadFromTheAPIServer(t *testing.T) {
 	t.Parallel()
 	recorded := aRollout("kernel")
@@ -71,7 +71,7 @@ func TestRecordedMaintenanceIsReadFromTheAPIServer(t *testing.T) {
 	w.api.Refuse = nil
 	w.clock.Step(due)
 	if m.pass(); seen(m.last()) != "[there] 1 false true" {
-		t.Errorf("in the time of the former manager it sees %s", seen(m.last()))
+		t.Errorf("while another manager may create it, it sees %s", seen(m.last()))
 	}
 	w.clock.Step(kube.RequestTimeout)
 	if m.pass(); seen(m.last()) != "[there] 0 false false" {

@@ -98,6 +98,9 @@ func (w *writing) write(ctx context.Context) error {
 			return errUncounted
 		}
 	}
+	if len(w.ledgers) > 0 {
+		w.flights.own(w.starts)
+	}
 	if w.reports {
 		return nil
 	}
@@ -217,7 +220,7 @@ func (w *writing) create(ctx context.Context, m *v1alpha1.NodeMaintenance) error
 	default:
 		w.maintenances.noteAbsent(m.Name)
 	}
-	w.flights.settle(m.Name, w.clock.Now())
+	w.flights.settle(m.Name)
 	return err
 }
 
