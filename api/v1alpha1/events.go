@@ -222,6 +222,8 @@ const EventNodeRebooting = "NodeRebooting"
 const (
 	// EventRolloutNodeStarted: a node is under maintenance.
 	EventRolloutNodeStarted = "NodeStarted"
+	// EventRolloutMachineDeleted: the machine of a drained node was deleted.
+	EventRolloutMachineDeleted = "MachineDeleted"
 	// EventRolloutNodeFailed warns that a node failed.
 	EventRolloutNodeFailed = "NodeFailed"
 	// EventRolloutComplete: every node is done, failed or skipped.

@@ -21,9 +21,9 @@ type RolloutJob struct {
 type RolloutJobResult string
 
 const (
-	// RolloutJobSucceeded: the Job is complete, or the node has booted while it ran.
+	// RolloutJobSucceeded records a Job that is complete, or whose node has booted while it ran.
 	RolloutJobSucceeded RolloutJobResult = "Succeeded"
-	// RolloutJobFailed: the Job has failed.
+	// RolloutJobFailed records a Job that has failed.
 	RolloutJobFailed RolloutJobResult = "Failed"
 )
 

@@ -1,8 +1,5 @@
 package v1alpha1
 
-// AfterReplace deletes the machine of the node, so that its provider makes another one.
-const AfterReplace RolloutAfter = "Replace"
-
 // Reasons of nodes whose machine is replaced.
 const (
 	// RolloutNodeReplacing: the machine is being deleted, or another node is awaited.
@@ -16,6 +13,3 @@ const (
 	// RolloutWaitsForReplace: the manager may not delete machines.
 	RolloutWaitsForReplace = "ReplaceDisabled"
 )
-
-// EventRolloutMachineDeleted: the machine of a drained node was deleted.
-const EventRolloutMachineDeleted = "MachineDeleted"

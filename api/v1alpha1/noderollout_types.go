@@ -222,6 +222,8 @@ const (
 	AfterGiveBack RolloutAfter = "GiveBack"
 	// AfterStayDrained leaves the node drained.
 	AfterStayDrained RolloutAfter = "StayDrained"
+	// AfterReplace deletes the machine of the node, so that its provider makes another one.
+	AfterReplace RolloutAfter = "Replace"
 )
 
 // ControlPlanePolicy is the order of control plane nodes in a rollout.

@@ -18,24 +18,27 @@ import (
 func TestReplacementsInRandomFleets(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			random := rand.New(rand.NewPCG(seed, 47))
-			w, size, most := newWorld(t), 3+random.IntN(8), 1+random.IntN(3)
-			for i := range size {
-				w.join(fmt.Sprintf("n%d", i))
-			}
-			w.start("patch", replacing, unavailable(fmt.Sprint(most)))
-			for step := range 400 {
-				w.now = w.now.Add(20 * time.Second)
-				w.apply(rollout.Decide(w.snapshot()), func() bool { return random.IntN(12) == 0 })
-				w.provide(random, step)
-				if missing := size - w.serving(size); missing > most {
-					t.Fatalf("%d of %d nodes are missing, %d may be", missing, size, most)
-				}
-			}
-			w.checkReplaced(size)
-		})
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { replaceAll(t, rand.New(rand.NewPCG(seed, 47))) })
 	}
+}
+
+// replaceAll replaces the nodes of a random fleet.
+func replaceAll(t *testing.T, random *rand.Rand) {
+	t.Helper()
+	w, size, most := newWorld(t), 3+random.IntN(8), 1+random.IntN(3)
+	for i := range size {
+		w.join(fmt.Sprintf("n%d", i))
+	}
+	w.start("patch", replacing, unavailable(fmt.Sprint(most)))
+	for step := range 400 {
+		w.now = w.now.Add(20 * time.Second)
+		w.apply(rollout.Decide(w.snapshot()), func() bool { return random.IntN(12) == 0 })
+		w.provide(random, step)
+		if missing := size - w.serving(size); missing > most {
+			t.Fatalf("%d of %d nodes are missing, %d may be", missing, size, most)
+		}
+	}
+	w.checkReplaced(size)
 }
 
 // checkReplaced expects a complete rollout that has had each machine deleted once.
