@@ -30,7 +30,7 @@ func newJobWorld(t *testing.T) *world {
 func (w *world) cronJob(namespace, completes string, change ...func(*corev1.PodSpec)) *v1alpha1.RolloutJob {
 	w.t.Helper()
 	job := &batchv1.CronJob{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: w.name("patch")},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "patch-"},
 		Spec:       batchv1.CronJobSpec{Schedule: "@yearly", Suspend: new(true)},
 	}
 	template := &job.Spec.JobTemplate.Spec.Template

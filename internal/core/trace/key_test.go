@@ -118,6 +118,7 @@ var spared = map[string]string{
 	"BridgePausedAnnotation":                   "on NodeMaintenances, which go as a whole",
 	"BridgeDrainStartAnnotation":               "on Machines of Cluster API, from which core/bridge takes it with the hook",
 	"ConditionBridgeDrained":                   "on Machines of Cluster API that are being deleted, which go as a whole",
+	"BootIDAnnotation":                         "on Jobs, which go with their NodeMaintenances",
 	"BridgeUIDsAnnotation":                     "on NodeMaintenances, which go as a whole",
 }
 
