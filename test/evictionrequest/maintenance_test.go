@@ -1,6 +1,8 @@
 package evictionrequest
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // drain asks for a maintenance of the node, which ends with the test.
@@ -134,6 +137,11 @@ func TestLongTheManagerIsKilledWhileAMaintenanceAsks(t *testing.T) {
 	w.complete(m)
 	w.awaitGone(own(pod))
 	w.awaitGone(e)
+	// A write is seen before the manager is killed behind it.
+	patience.Eventually(t, "the manager to be killed three times", func(context.Context) (string, bool) {
+		kills := w.cluster.Kills() - before
+		return fmt.Sprintf("%d times", kills), kills >= 3
+	})
 	close(done)
 	w.must(w.client.Get(w.ctx, client.ObjectKeyFromObject(pod), pod))
 	kills := w.cluster.Kills() - before
