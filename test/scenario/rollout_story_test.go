@@ -24,7 +24,7 @@ func TestRolloutStopsAtMaxFailures(t *testing.T) {
 	w.pods(nodes[0], pod{name: "db-a", neverEvicted: true})
 	w.pods(nodes[2], pod{name: "db-c", neverEvicted: true})
 	spec := draining(nodes, 1)
-	spec.Failure = v1alpha1.RolloutFailure{DrainTimeoutSeconds: new(int32(3)), RetryCount: new(int32(0)), MaxFailures: new(intstr.FromInt(2))}
+	spec.Failure = v1alpha1.RolloutFailure{DrainTimeoutSeconds: new(int32(10)), RetryCount: new(int32(0)), MaxFailures: new(intstr.FromInt(2))}
 	w.rollOut("empty", spec)
 
 	w.awaitWaiting("empty", map[string]string{nodes[3]: v1alpha1.RolloutWaitsForFailures})

@@ -83,7 +83,7 @@ func TestRolloutGivesBackANodeThatDoesNotDrain(t *testing.T) {
 	nodes := w.nodes("one", "two")
 	w.pods(nodes[0], pod{name: "db", neverEvicted: true})
 	spec := draining(nodes, 1)
-	spec.Failure.DrainTimeoutSeconds = new(int32(3))
+	spec.Failure.DrainTimeoutSeconds = new(int32(8))
 	w.rollOut("empty", spec)
 
 	w.awaitRolloutComplete("empty", v1alpha1.ReasonRolloutNodesFailed)
@@ -98,6 +98,7 @@ func TestRolloutGivesBackANodeThatDoesNotDrain(t *testing.T) {
 	w.deleteBudget("db")
 	w.changeRollout("empty", func(spec *v1alpha1.NodeRolloutSpec) {
 		spec.Nodes = []v1alpha1.RolloutNodeSpec{{Name: nodes[0], ForgivenAttemptCount: 2}}
+		spec.Failure.DrainTimeoutSeconds = new(int32(600))
 	})
 	w.awaitRolloutComplete("empty", v1alpha1.ReasonRolloutComplete)
 	w.awaitGone("db")
