@@ -44,18 +44,7 @@ func (l *Lab) PrepareFleet(ctx context.Context, fleet Fleet) (*Load, error) {
 }
 
 func (l *Lab) prepareFleet(ctx context.Context, load *Load) error {
-	if err := l.cluster.CreateNodes(ctx, load.Nodes, load.labels()); err != nil {
-		return err
-	}
-	if err := l.createNamespace(ctx, load.Namespace); err != nil {
-		return err
-	}
-	for _, app := range load.apps {
-		if err := l.Client.Create(ctx, load.deployment(app)); err != nil {
-			return fmt.Errorf("create deployment: %w", err)
-		}
-	}
-	if err := l.waitReady(ctx, load); err != nil {
+	if err := l.fill(ctx, load); err != nil {
 		return err
 	}
 	return l.addBudgets(ctx, load)

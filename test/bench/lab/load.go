@@ -54,9 +54,8 @@ func (load *Load) leaves(pod *corev1.Pod) bool {
 	return slices.Contains(load.Nodes, pod.Spec.NodeName)
 }
 
-// prepare fills the nodes before there is another one, so that nothing but the
-// order of creation decides where the pods run.
-func (l *Lab) prepare(ctx context.Context, load *Load) error {
+// fill creates the nodes and the Deployments that run on them.
+func (l *Lab) fill(ctx context.Context, load *Load) error {
 	if err := l.cluster.CreateNodes(ctx, load.Nodes, load.labels()); err != nil {
 		return err
 	}
@@ -68,7 +67,13 @@ func (l *Lab) prepare(ctx context.Context, load *Load) error {
 			return fmt.Errorf("create deployment: %w", err)
 		}
 	}
-	if err := l.waitReady(ctx, load); err != nil {
+	return l.waitReady(ctx, load)
+}
+
+// prepare fills the nodes before there is another one, so that nothing but the
+// order of creation decides where the pods run.
+func (l *Lab) prepare(ctx context.Context, load *Load) error {
+	if err := l.fill(ctx, load); err != nil {
 		return err
 	}
 	if err := l.addRefuge(ctx, load); err != nil {
