@@ -152,9 +152,12 @@ func (r *rollout) set(status *v1alpha1.NodeRolloutStatus, condition metav1.Condi
 
 // drains returns true while nodes of an aborted rollout are not given back.
 func (r *rollout) drains() bool {
-	return slices.ContainsFunc(r.units, func(u *unit) bool {
-		return u.state == working && !slices.Contains([]string{v1alpha1.RolloutNodeDrained, v1alpha1.RolloutNodeJobRunning, v1alpha1.RolloutNodeReplacing}, u.reason)
-	})
+	return slices.ContainsFunc(r.units, func(u *unit) bool { return u.state == working && !IsDrained(u.reason) })
+}
+
+// IsDrained returns true for the reasons of nodes under maintenance that are drained.
+func IsDrained(reason string) bool {
+	return reason == v1alpha1.RolloutNodeDrained || reason == v1alpha1.RolloutNodeJobRunning || reason == v1alpha1.RolloutNodeReplacing
 }
 
 // durations returns how long the maintenances of nodes have taken that are done, in order.

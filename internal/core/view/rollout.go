@@ -12,6 +12,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/phrase"
+	"ebbtide.dev/ebbtide/internal/core/rollout"
 )
 
 // States of rollouts, beside StateComplete and StateInvalid.
@@ -166,9 +167,7 @@ func (s *RolloutStatus) Ended() bool {
 // unfinished counts the nodes under maintenance. Drained nodes of an aborted rollout stay as they are.
 func (s *RolloutStatus) unfinished() (number int) {
 	for i := range s.Working {
-		drained := s.Working[i].Reason == v1alpha1.RolloutNodeDrained || s.Working[i].Reason == v1alpha1.RolloutNodeJobRunning ||
-			s.Working[i].Reason == v1alpha1.RolloutNodeReplacing
-		number += ones(s.State != StateAborted || !drained)
+		number += ones(s.State != StateAborted || !rollout.IsDrained(s.Working[i].Reason))
 	}
 	return max(number, ones(s.WorkingCount > len(s.Working)))
 }
