@@ -149,17 +149,9 @@ func (c *check) pods(ctx context.Context, options ...client.ListOption) (all []*
 // readRoom reads the cluster, except for claims and their volumes.
 func (c *check) readRoom(ctx context.Context) (*preflight.Room, error) {
 	room := &preflight.Room{}
-	for next := ""; ; {
-		var page corev1.NodeList
-		if err := c.live.List(ctx, &page, client.Limit(nodePage), client.Continue(next)); err != nil {
-			return nil, unreadable("the nodes", err)
-		}
-		for i := range page.Items {
-			room.World.Nodes = append(room.World.Nodes, kube.SlimNode(&page.Items[i]))
-		}
-		if next = page.Continue; next == "" {
-			break
-		}
+	var err error
+	if room.World.Nodes, err = pagedNodes(ctx, c.live, kube.SlimNode); err != nil {
+		return nil, unreadable("the nodes", err)
 	}
 	var namespaces corev1.NamespaceList
 	if err := c.live.List(ctx, &namespaces); err != nil {

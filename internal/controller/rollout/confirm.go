@@ -43,17 +43,26 @@ func (r *reconciler) confirm(ctx context.Context, snapshot *core.Snapshot) (deci
 }
 
 // liveNodes reads all nodes from the API server.
-func (r *reconciler) liveNodes(ctx context.Context) (all []*corev1.Node, err error) {
+func (r *reconciler) liveNodes(ctx context.Context) ([]*corev1.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
+	// Otherwise a kept map would keep its page in memory.
+	all, err := pagedNodes(ctx, r.live, func(node *corev1.Node) *corev1.Node { return kube.StripNode(node.DeepCopy()) })
+	if err != nil {
+		return nil, fmt.Errorf("read the nodes: %w", err)
+	}
+	return all, nil
+}
+
+// pagedNodes reads all nodes page by page, and keeps a part of each.
+func pagedNodes(ctx context.Context, live client.Reader, part func(*corev1.Node) *corev1.Node) (all []*corev1.Node, err error) {
 	for next := ""; ; {
 		var page corev1.NodeList
-		if err := r.live.List(ctx, &page, client.Limit(nodePage), client.Continue(next)); err != nil {
-			return nil, fmt.Errorf("read the nodes: %w", err)
+		if err := live.List(ctx, &page, client.Limit(nodePage), client.Continue(next)); err != nil {
+			return nil, err
 		}
-		for _, node := range kube.Pointers(page.Items) {
-			// Otherwise a kept map would keep its page in memory.
-			all = append(all, kube.StripNode(node.DeepCopy()))
+		for i := range page.Items {
+			all = append(all, part(&page.Items[i]))
 		}
 		if next = page.Continue; next == "" {
 			return all, nil

@@ -132,27 +132,7 @@ func TestTwoManagersRaceUnderANodeBudget(t *testing.T) {
 // So it is if each is killed again and again, behind any of its writes.
 func TestKilledManagersRaceUnderANodeBudget(t *testing.T) {
 	t.Parallel()
-	const nodes = 40
-	f := newSharedFleet(t, nodes, 4)
-	random := rand.New(rand.NewPCG(3, 4))
-	replicas, killed := make([]*replica, 2), 0
-	for round := 0; !f.complete(); round++ {
-		if round > 4000 {
-			t.Fatalf("there is no end: %+v", f.budget("shared").Status)
-		}
-		for i := range replicas {
-			if replicas[i] == nil || replicas[i].dead() {
-				replicas[i], killed = f.manager(nil), killed+1
-				replicas[i].lives, replicas[i].created = 1+random.IntN(9), f.watch
-			}
-		}
-		f.race(round, replicas)
-		f.clock.Step(3 * time.Second)
-		f.advance(func(*v1alpha1.NodeMaintenance) bool { return random.IntN(3) > 0 })
-	}
-	if all := f.maintenances(); f.broken != "" || len(all) != nodes || killed < 10 {
-		t.Errorf("%d managers made %d NodeMaintenances; %s", killed, len(all), f.broken)
-	}
+	newSharedFleet(t, 40, 4).assertKilledManagersRace(40, 4000, rand.New(rand.NewPCG(3, 4)))
 }
 
 // The write of a budget that hangs delays only rollouts that start nodes under it.

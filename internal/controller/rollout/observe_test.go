@@ -46,6 +46,7 @@ func TestDeletedMaintenanceIsForgotten(t *testing.T) {
 	}
 }
 
+// A NodeMaintenance that is recorded and not in the cache is read from the API server. One that
 // cannot be read is unknown, as is one that another manager may still create.
 func TestRecordedMaintenanceIsReadFromTheAPIServer(t *testing.T) {
 	t.Parallel()

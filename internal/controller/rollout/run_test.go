@@ -190,13 +190,17 @@ func TestRefusedNodeIsShownAndOthersGoOn(t *testing.T) {
 // the same end.
 func TestKilledManagersRaceForTheSameNodes(t *testing.T) {
 	t.Parallel()
-	const nodes = 40
-	f := newFleet(t, nodes, 4)
-	random := rand.New(rand.NewPCG(1, 2))
+	newFleet(t, 40, 4).assertKilledManagersRace(40, 3000, rand.New(rand.NewPCG(1, 2)))
+}
+
+// assertKilledManagersRace has two managers race, each of which is killed again and again, and expects
+// all nodes to be done after at most so many rounds.
+func (f *fleet) assertKilledManagersRace(nodes, rounds int, random *rand.Rand) {
+	f.t.Helper()
 	replicas, killed := make([]*replica, 2), 0
 	for round := 0; !f.complete(); round++ {
-		if round > 3000 {
-			t.Fatalf("there is no end: %+v", f.rollout("kernel").Status)
+		if round > rounds {
+			f.t.Fatalf("there is no end: %+v", f.rollouts())
 		}
 		for i := range replicas {
 			if replicas[i] == nil || replicas[i].dead() {
@@ -208,9 +212,7 @@ func TestKilledManagersRaceForTheSameNodes(t *testing.T) {
 		f.clock.Step(3 * time.Second)
 		f.advance(func(*v1alpha1.NodeMaintenance) bool { return random.IntN(3) > 0 })
 	}
-	var all v1alpha1.NodeMaintenanceList
-	f.must(f.api.List(t.Context(), &all))
-	if f.broken != "" || len(all.Items) != nodes || killed < 10 {
-		t.Errorf("%d managers made %d NodeMaintenances; %s", killed, len(all.Items), f.broken)
+	if all := f.maintenances(); f.broken != "" || len(all) != nodes || killed < 10 {
+		f.t.Errorf("%d managers made %d NodeMaintenances; %s", killed, len(all), f.broken)
 	}
 }

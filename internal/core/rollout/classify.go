@@ -268,15 +268,20 @@ func (r *rollout) judgeWork(u *unit, since time.Time) {
 	if !completesItself(&r.object.Spec) {
 		u.message = "The node is drained. When its work is done: " + command.Of("kubectl ebbtide complete %s", u.record.object.Name)
 	}
-	if r.spec == nil || r.judgeJob(u) || r.spec.workTimeout == 0 || r.ClockSkewed {
-		return
-	}
-	until := since.Add(r.spec.workTimeout)
-	if r.Now.Before(until) {
-		r.wake(until)
+	if r.spec == nil || r.judgeJob(u) || !r.timedOut(since) {
 		return
 	}
 	r.fail(u, v1alpha1.RolloutNodeWorkTimedOut, fmt.Sprintf("The node did not return within %s after its drain, and stays drained.", r.spec.workTimeout))
+}
+
+// timedOut returns true if a node that is drained since then has not returned in time.
+func (r *rollout) timedOut(since time.Time) bool {
+	if r.spec == nil || r.spec.workTimeout == 0 || r.ClockSkewed {
+		return false
+	}
+	until := since.Add(r.spec.workTimeout)
+	r.wake(until)
+	return !r.Now.Before(until)
 }
 
 // judgeEnded determines the state of a node that was given back and needs maintenance.

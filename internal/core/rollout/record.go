@@ -152,13 +152,18 @@ func (r *record) become(attempt Attempt, owner *v1alpha1.NodeRollout) Change {
 // mark records the attempt in its NodeMaintenance, with what the node waits for. It reboots only
 // after its Job has succeeded.
 func (a *Attempt) mark(m *v1alpha1.NodeMaintenance, spec *v1alpha1.NodeRolloutSpec) {
-	text, err := json.Marshal(a)
-	if err != nil {
-		panic(err) // Strings and numbers.
-	}
-	m.Annotations[v1alpha1.RolloutAttemptAnnotation] = string(text)
+	a.write(m)
 	m.Spec.CompleteWhen = completeWhen(spec)
 	if spec.Reboot && !a.Awaited() {
 		m.Annotations[v1alpha1.RebootAnnotation] = "true"
 	}
+}
+
+// write records the attempt in its NodeMaintenance.
+func (a *Attempt) write(m *v1alpha1.NodeMaintenance) {
+	text, err := json.Marshal(a)
+	if err != nil {
+		panic(err) // Strings, numbers and times.
+	}
+	m.Annotations[v1alpha1.RolloutAttemptAnnotation] = string(text)
 }

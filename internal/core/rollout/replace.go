@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -98,15 +97,6 @@ func (r *rollout) judgeReplaced(u *unit, since time.Time) {
 
 // maxUnreplaced bounds an error of the API server in a message, in bytes.
 const maxUnreplaced = 400
-
-func (r *rollout) timedOut(since time.Time) bool {
-	if r.spec == nil || r.spec.workTimeout == 0 || r.ClockSkewed {
-		return false
-	}
-	until := since.Add(r.spec.workTimeout)
-	r.wake(until)
-	return !r.Now.Before(until)
-}
 
 func (r *rollout) failReplaced(u *unit) {
 	u.state, u.reason = failed, v1alpha1.RolloutNodeNotReplaced
@@ -282,12 +272,8 @@ func AsReplaced(m *v1alpha1.NodeMaintenance, now time.Time) *v1alpha1.NodeMainte
 func (r *record) replaced(state Replaced) Change {
 	attempt := r.Attempt
 	attempt.Replaced = &state
-	text, err := json.Marshal(attempt)
-	if err != nil {
-		panic(err) // Strings, numbers and times.
-	}
 	after := r.object.DeepCopy()
-	after.Annotations[v1alpha1.RolloutAttemptAnnotation] = string(text)
+	attempt.write(after)
 	if r.Replaced != nil {
 		after.Spec.Stage = v1alpha1.StageComplete
 	}
