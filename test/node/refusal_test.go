@@ -20,7 +20,7 @@ func TestLongANodeThatDoesNotBoot(t *testing.T) {
 		}
 	}()
 	err = rack.BootNodes(t.Context(), func(string) (machine.Credentials, error) { return machine.Credentials{}, nil })
-	want := "boot node-1: its init: start containerd: /opt/cni/bin/containerd: no such file or directory; see " + dir + "/node-1/init.log, and the logs in " + dir + "/node-1/disk/log"
+	want := "boot node-1: its init: start kubelet: containerd ended with status 127; see " + dir + "/node-1/init.log, and the logs in " + dir + "/node-1/disk/log"
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}

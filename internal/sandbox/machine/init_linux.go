@@ -72,7 +72,7 @@ func bootMachine(input *os.File) (*initProcess, error) {
 		}
 	}
 	for _, p := range i.Programs {
-		if err := appear(p.After); err != nil {
+		if err := i.appear(p.After); err != nil {
 			return nil, fmt.Errorf("start %s: %w", p.Name, err)
 		}
 		if err := i.start(p); err != nil {
@@ -82,8 +82,8 @@ func bootMachine(input *os.File) (*initProcess, error) {
 	return i, nil
 }
 
-// appear waits for a file.
-func appear(path string) error {
+// appear waits for a file, as long as the programs that were started run.
+func (i *initProcess) appear(path string) error {
 	if path == "" {
 		return nil
 	}
@@ -94,6 +94,11 @@ func appear(path string) error {
 		}
 		if time.Now().After(end) {
 			return fmt.Errorf("what it needs did not appear within %s: %w", appearWithin, err)
+		}
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		if p, ours := i.running[pid]; err == nil && ours {
+			return fmt.Errorf("%s ended with status %d", p.Name, status.ExitStatus())
 		}
 	}
 }
