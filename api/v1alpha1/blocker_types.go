@@ -110,6 +110,8 @@ const (
 	BlockerForeignDrain BlockerType = "ForeignDrain"
 	// BlockerNodeAgentDown is a node whose agent does not respond.
 	BlockerNodeAgentDown BlockerType = "NodeAgentDown"
+	// BlockerNodeBudget is a node that waits for a NodeBudget.
+	BlockerNodeBudget BlockerType = "NodeBudget"
 )
 
 // The reasons why a pod stays on its node on purpose.

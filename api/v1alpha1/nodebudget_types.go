@@ -3,16 +3,19 @@ package v1alpha1
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// NodeBudget limits how many nodes are unavailable at the same time, over all NodeRollouts. A node
-// starts only if every NodeBudget that selects it allows it.
+// NodeBudget limits how many nodes are unavailable at the same time, over all NodeRollouts and, if it
+// applies to all, NodeMaintenances of users. A node starts only if every NodeBudget that selects it
+// allows it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=nbu
 // +kubebuilder:printcolumn:name="Max",type=string,JSONPath=`.spec.maxUnavailable`
+// +kubebuilder:printcolumn:name="AppliesTo",type=string,JSONPath=`.spec.appliesTo`
 // +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodeCount`
 // +kubebuilder:printcolumn:name="Unavailable",type=integer,JSONPath=`.status.unavailableCount`
 // +kubebuilder:printcolumn:name="Summary",type=string,JSONPath=`.status.summary`
@@ -62,7 +65,27 @@ type NodeBudgetSpec struct {
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="use a label key such as topology.kubernetes.io/zone"
 	TopologyKey string `json:"topologyKey,omitempty"`
+
+	// appliesTo is Rollouts, or All to also hold NodeMaintenances of users in Cordon and Drain: each
+	// node waits, with a blocker of type NodeBudget, until status.working lists it. Nodes that are
+	// cordoned by a NodeMaintenance already, nodes that shut down, and NodeMaintenances for deleted
+	// Machines are not held. Defaults to Rollouts.
+	// +optional
+	// +default="Rollouts"
+	AppliesTo NodeBudgetScope `json:"appliesTo,omitempty"`
 }
+
+// NodeBudgetScope says what a NodeBudget holds.
+//
+// +kubebuilder:validation:Enum=Rollouts;All
+type NodeBudgetScope string
+
+const (
+	// NodeBudgetOfRollouts holds the nodes of NodeRollouts.
+	NodeBudgetOfRollouts NodeBudgetScope = "Rollouts"
+	// NodeBudgetOfAll also holds nodes of NodeMaintenances that users create.
+	NodeBudgetOfAll NodeBudgetScope = "All"
+)
 
 // NodeBudgetStatus is the observed state of a budget. Only the rollout controller writes it.
 type NodeBudgetStatus struct {
@@ -81,8 +104,9 @@ type NodeBudgetStatus struct {
 	// +optional
 	UnavailableCount int32 `json:"unavailableCount"`
 
-	// working lists the selected nodes that have been started and are not given back, by name. It
-	// is written before their NodeMaintenances are created. At most 256.
+	// working lists the selected nodes that have been started and are not given back, by name, and,
+	// if the budget applies to all, those under NodeMaintenances of users. It is written before a
+	// node is cordoned. At most 256.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
@@ -97,7 +121,10 @@ type BudgetNode struct {
 	// nodeMaintenanceName is the name of its NodeMaintenance.
 	// +required
 	NodeMaintenanceName string `json:"nodeMaintenanceName"`
-	// nodeRolloutName is the name of the NodeRollout that started it.
+	// nodeMaintenanceUID is the UID of a NodeMaintenance of a user.
+	// +optional
+	NodeMaintenanceUID types.UID `json:"nodeMaintenanceUID,omitempty"`
+	// nodeRolloutName is the name of the NodeRollout that started it; empty if none did.
 	// +optional
 	NodeRolloutName string `json:"nodeRolloutName,omitempty"`
 }

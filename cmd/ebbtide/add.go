@@ -52,9 +52,13 @@ func add(mgr manager.Manager, f flags, g guards) error {
 	if err != nil {
 		return err
 	}
+	rollouts, err := addRollouts(mgr, f, g)
+	if err != nil {
+		return err
+	}
 	if err := nodemaintenance.Add(mgr, nodemaintenance.Options{
 		Namespace: f.namespace, Workers: f.nodeWorkers, Surge: f.surge, LongestLock: f.longestLock, Skew: g.skew, Bridges: f.bridges,
-		Requests: asks,
+		Requests: asks, NodeBudgets: rollouts,
 	}); err != nil {
 		return err
 	}
@@ -74,9 +78,6 @@ func add(mgr manager.Manager, f flags, g guards) error {
 	if err := surge.Add(mgr, surge.Options{Surge: f.surge, Skew: g.skew}); err != nil {
 		return err
 	}
-	if err := addRollouts(mgr, f, g); err != nil {
-		return err
-	}
 	if err := g.skew.Report(mgr, f.namespace); err != nil {
 		return err
 	}
@@ -89,17 +90,18 @@ func add(mgr manager.Manager, f flags, g guards) error {
 	return addMachines(mgr, f, g, dispatcher)
 }
 
-// addRollouts runs the controller of NodeRollouts where they are served.
-func addRollouts(mgr manager.Manager, f flags, g guards) error {
+// addRollouts runs the controller of NodeRollouts where they are served, and returns where that is; nil
+// if rights are missing.
+func addRollouts(mgr manager.Manager, f flags, g guards) (*kube.Served, error) {
 	if !f.rollouts {
-		return nil
+		return nil, nil
 	}
 	served, err := kube.NewServed(mgr, rollout.API())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	rollout.Add(mgr, rollout.Options{Served: served, Skew: g.skew, JobNamespaces: f.jobNamespaces, Prometheus: f.prometheus, MachineKinds: f.machineKinds()})
-	return nil
+	return served, nil
 }
 
 // addEvictionRequests has it run what answers EvictionRequests, where they are served, and

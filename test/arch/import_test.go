@@ -50,7 +50,7 @@ var rooms = []room{
 
 // coreOrder: a folder of core may import only those before it.
 var coreOrder = []string{
-	"excerpt", "phrase", "command", "apierror", "right", "skew", "event", "labelindex", "podclass", "drainrule", "drainplan", "budget", "evacuation", "evictionrequest", "blocker", "foreigndrain", "drainlock", "bridge", "maintenance", "group",
+	"excerpt", "phrase", "command", "apierror", "right", "skew", "event", "labelindex", "podclass", "drainrule", "drainplan", "budget", "evacuation", "evictionrequest", "nodebudget", "blocker", "foreigndrain", "drainlock", "bridge", "maintenance", "group",
 	"daemonset", "nodeagent", "nodeshutdown", "surge", "nodedrain", "volume", "lifecycle", "trace", "placement", "preflight", "lint", "calendar", "rollout", "validate", "view",
 }
 

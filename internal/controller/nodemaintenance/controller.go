@@ -7,6 +7,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -54,6 +55,8 @@ type Options struct {
 	Bridges bridge.Names
 	// Requests is nil if no EvictionRequests are used.
 	Requests Requests
+	// NodeBudgets tells whether rollouts admit nodes under NodeBudgets; nil if they never do.
+	NodeBudgets *kube.Served
 }
 
 // Requests tells whether pods can be requested to leave by EvictionRequests.
@@ -81,6 +84,7 @@ type reconciler struct {
 	surge       surge.Mode
 	protect     []string // annotations of autoscalers
 	requests    Requests
+	nodeBudgets nodeBudgets
 	longestLock time.Duration
 	metrics     *metrics
 	decide      func(maintenance.Snapshot) maintenance.Decision
@@ -105,7 +109,7 @@ func newReconciler(c client.Client, emit func(...event.Event), clk clock.Passive
 		skewed:   func() bool { return false },
 		schedule: newSchedule(), watched: newWatched(), statusPace: newPace(), refusals: newRefusals(), silences: newSilences(),
 		flights: newFlights(), longest: func(maintenance.WriteKind) <-chan time.Time { return nil },
-		plans: newPlans(), foresee: preflight.Plan,
+		plans: newPlans(), foresee: preflight.Plan, nodeBudgets: nodeBudgets{held: sets.New[string]()},
 		failures: workqueue.NewTypedItemExponentialFailureRateLimiter[group.Member](firstRetry, lastRetry),
 	}
 }
@@ -123,6 +127,9 @@ func Add(mgr manager.Manager, options Options) error {
 	r.protect = protect(options.Bridges)
 	if r.requests = options.Requests; r.requests != nil {
 		r.requests.OnChange(r.requestsMatter)
+	}
+	if options.NodeBudgets != nil {
+		r.watchNodeBudgets(mgr, options.NodeBudgets)
 	}
 	r.skewed = func() bool {
 		_, skewed := options.Skew.Now()
@@ -172,6 +179,7 @@ func (r *reconciler) pass(ctx context.Context, g *group.Group) (due, thought tim
 	acting := ctx
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
+	budgetChanges := r.nodeBudgets.changes.Load()
 	snapshot, err := r.observe(ctx, g)
 	if err != nil {
 		return r.next(ctx, g, 0, fmt.Errorf("observe: %w", err)), 0
@@ -193,8 +201,9 @@ func (r *reconciler) pass(ctx context.Context, g *group.Group) (due, thought tim
 	w.report(ctx, records)
 	w.logRefusals(ctx)
 	r.metrics.show(g, decision)
+	again := r.nodeBudgets.hold(g.Nodes, decision.Waiting, budgetChanges)
 	r.watched.block(g.Nodes, func(node string) bool { return len(decision.Blocked[node]) > 0 })
-	return r.next(ctx, g, kube.Soonest(decision.RequeueAfter, w.due), w.stale), thought
+	return r.next(ctx, g, kube.Soonest(decision.RequeueAfter, w.due, again), w.stale), thought
 }
 
 // decideSafely turns a panic of a decision into an error of its group.

@@ -42,6 +42,7 @@ func (r *reconciler) observe(ctx context.Context, g *group.Group) (maintenance.S
 	if r.requests != nil {
 		snapshot.Requester = r.requests.State()
 	}
+	snapshot.NodeBudgets = r.observeNodeBudgets(ctx)
 	var err error
 	if snapshot.Maintenances, err = named[v1alpha1.NodeMaintenance](ctx, r, g.Maintenances); err != nil {
 		return snapshot, err

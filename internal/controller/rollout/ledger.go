@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/nodebudget"
 	core "ebbtide.dev/ebbtide/internal/core/rollout"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
@@ -122,7 +123,7 @@ func (r *reconciler) observeBudgets(snapshot *core.Snapshot, cached []*v1alpha1.
 // reads no budget.
 func countedBy(budgets []*v1alpha1.NodeBudget) sets.Set[string] {
 	names := sets.New[string]()
-	if len(budgets) > core.MaxBudgets {
+	if len(budgets) > nodebudget.Max {
 		return names
 	}
 	for _, one := range budgets {

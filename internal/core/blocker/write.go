@@ -11,6 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/nodebudget"
 )
 
 const maxWords = 800
@@ -54,6 +55,19 @@ func CordonRefused(node *corev1.Node, r Refusal) v1alpha1.Blocker {
 	b.PodCount = 0
 	b.Message = r.tell("The change of the cordon of node " + node.Name)
 	b.Suggestion = writers("Nodes")
+	return b
+}
+
+// NodeBudget explains a node that a NodeBudget holds.
+func NodeBudget(hold *nodebudget.Hold) v1alpha1.Blocker {
+	b := one(v1alpha1.BlockerNodeBudget, v1alpha1.BlockerObject{
+		APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "NodeBudget", Name: hold.Budget,
+	}, time.Time{})
+	b.PodCount, b.Message = 0, hold.Message
+	b.Suggestion = "See which nodes are unavailable: " + command.Of("kubectl get nodebudget %s", hold.Budget)
+	if hold.Budget == "" {
+		b.Suggestion = "See the NodeBudgets: kubectl get nodebudgets"
+	}
 	return b
 }
 

@@ -32,6 +32,9 @@ func conclude(snapshot Snapshot) *conclusion {
 // decideNode decides about a node. Each step uses the results of those before it.
 func (t *targeted) decideNode(n *targetedNode) outcome {
 	o := outcome{targetedNode: n}
+	for _, m := range n.waits {
+		o.wake(t.Now, m.blockedFrom())
+	}
 	o.deletions = t.dueDeletions(&o)
 	t.block(&o)
 	t.checkAgent(&o)
@@ -58,6 +61,9 @@ func (c *conclusion) decision() Decision {
 		d.Maintenances = append(d.Maintenances, c.maintenanceDecision(m))
 	}
 	for i := range c.nodes {
+		if c.nodes[i].hold != nil {
+			d.Waiting = append(d.Waiting, c.nodes[i].name())
+		}
 		if node, any := c.nodeDecision(&c.nodes[i]); any {
 			d.Nodes = append(d.Nodes, node)
 		}

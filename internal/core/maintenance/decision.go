@@ -22,6 +22,8 @@ type Decision struct {
 	Nodes []NodeDecision
 	// Blocked counts the blocked pods by node and type of blocker, each pod once.
 	Blocked map[string]map[v1alpha1.BlockerType]int32
+	// Waiting are the names of the nodes that wait for a NodeBudget.
+	Waiting []string
 	// RequeueAfter is the delay until time alone changes the decision, or a refused write is
 	// retried; 0 is never.
 	RequeueAfter time.Duration

@@ -24,7 +24,7 @@ func Draining(node *corev1.Node, maintenances []*v1alpha1.NodeMaintenance) *v1al
 	holders := cordon.Holders(node)
 	var oldest *v1alpha1.NodeMaintenance
 	for _, m := range maintenances {
-		if Stage(m) == v1alpha1.StageDrain && slices.Contains(holders, m.Name) && (oldest == nil || compareAge(m, oldest) < 0) {
+		if Stage(m) == v1alpha1.StageDrain && slices.Contains(holders, m.Name) && (oldest == nil || CompareAge(m, oldest) < 0) {
 			oldest = m
 		}
 	}

@@ -26,13 +26,13 @@ func (c *conclusion) giveBack(m *maintenance, d *MaintenanceDecision) *GiveBack 
 		m.deadline.State(c.Now, m.began, c.ClockSkewed) != deadline.Came {
 		return nil
 	}
-	var late []*selection
+	late := slices.Clone(m.waiting)
 	for _, one := range m.selections {
 		if !c.mayBeDrained(one) {
 			late = append(late, one)
 		}
 	}
-	all := len(late) == len(m.selections) || m.completeWhen != nil
+	all := len(late) == len(m.selections)+len(m.waiting) || m.completeWhen != nil
 	if !all {
 		late = late[:min(len(late), max(0, maxCompletedNodes-len(m.object.Spec.CompletedNodes)))]
 	}

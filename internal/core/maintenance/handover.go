@@ -50,7 +50,10 @@ func (o *outcome) handOverText(one *selection) string {
 }
 
 func (c *conclusion) handoverOf(m *maintenance) handover.Decision {
-	if len(m.selections) == 0 {
+	switch {
+	case len(m.waiting) > 0:
+		return m.completeWhen.Undrained()
+	case len(m.selections) == 0:
 		return m.completeWhen.Absent()
 	}
 	one := m.selections[0]

@@ -53,6 +53,9 @@ func (c *conclusion) reportUnanswered(withdrawals []RequestWithdrawal) {
 
 func (o *outcome) announcement() announcement.Node {
 	n := announcement.Node{Object: o.object}
+	for _, m := range o.waits {
+		n.Planned = append(n.Planned, announcement.Maintenance{Name: m.name(), Reason: m.object.Spec.Reason})
+	}
 	for _, one := range o.selections {
 		m := announcement.Maintenance{Name: one.maintenance.name(), Reason: one.maintenance.object.Spec.Reason}
 		switch one.maintenance.stage {

@@ -48,7 +48,7 @@ func (c *conclusion) nodeStatuses(m *maintenance) ([]nodeStatus, status.Totals) 
 		add(&sum, o, s)
 	}
 	c.addLeft(&sum, m)
-	return statuses, sum
+	return c.addWaiting(m, statuses, &sum), sum
 }
 
 // plan fills in what the maintenance would do on the node. Its blockers block nothing yet.

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/budget"
@@ -13,6 +14,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/plan"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/status"
+	"ebbtide.dev/ebbtide/internal/core/nodebudget"
 )
 
 // observation holds the objects of a snapshot, parsed, related and classified.
@@ -29,7 +31,10 @@ type node struct {
 	index  int // in observation.nodes
 	// selections are the maintenances that select it, oldest first, drains those in Drain.
 	selections, drains []*selection
-	ledger             *cordon.Ledger
+	// waits are the maintenances that select it and wait for a NodeBudget, hold says for which.
+	waits  []*maintenance
+	hold   *nodebudget.Hold
+	ledger *cordon.Ledger
 	// holders are the sorted names of the maintenances that hold the node from now on.
 	holders []string
 	// listing are the ages of the maintenances that the ledger lists.
@@ -121,11 +126,7 @@ func (r *reader) read(n *node) {
 	if agent, found := r.Runners.Agents[n.name()]; found {
 		n.agent = &agent
 	}
-	for _, m := range r.candidates(n.object) {
-		if !m.finished && m.invalid == nil && m.selector.Match(n.object) {
-			join(n, m)
-		}
-	}
+	r.join(n)
 	r.readHolders(n)
 	for _, one := range n.drains {
 		one.observed, one.previous = r.previous(one)
@@ -149,6 +150,42 @@ func (r *reader) candidates(object *corev1.Node) []*maintenance {
 		}
 	}
 	return r.selectors.Candidates(object.Labels, labelindex.Name(object.Name))
+}
+
+// join adds the maintenances that select a node. Those that a NodeBudget holds back only wait.
+func (r *reader) join(n *node) {
+	var all []*maintenance
+	for _, m := range r.candidates(n.object) {
+		if !m.finished && m.invalid == nil && m.selector.Match(n.object) {
+			all = append(all, m)
+		}
+	}
+	n.hold = r.holding(n.object, all)
+	for _, m := range all {
+		if n.hold == nil || !Limited(m.object) {
+			join(n, m)
+			continue
+		}
+		n.waits = append(n.waits, m)
+		m.waiting = append(m.waiting, &selection{maintenance: m, node: n, observed: m.observed[n.name()], previous: r.targets.Read(nil)})
+	}
+}
+
+// holding returns what keeps maintenances from a node; nil if nothing does.
+func (r *reader) holding(object *corev1.Node, by []*maintenance) *nodebudget.Hold {
+	if r.NodeBudgets.Empty() || len(cordon.Holders(object)) > 0 {
+		return nil
+	}
+	var limited []types.UID
+	for _, m := range by {
+		if Limited(m.object) {
+			limited = append(limited, m.object.UID)
+		}
+	}
+	if len(limited) == 0 {
+		return nil
+	}
+	return r.NodeBudgets.Holding(object, limited)
 }
 
 func join(n *node, m *maintenance) {

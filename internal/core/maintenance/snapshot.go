@@ -12,6 +12,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/drainrule"
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
+	"ebbtide.dev/ebbtide/internal/core/nodebudget"
 )
 
 // Snapshot holds everything that a decision reads. Decide does not change it.
@@ -30,6 +31,8 @@ type Snapshot struct {
 	DrainRecords map[string]*v1alpha1.DrainRecord
 	// LongestLock bounds the lock of a budget; 0 is budget.LongestLock.
 	LongestLock time.Duration
+	// NodeBudgets hold nodes back that no maintenance has cordoned.
+	NodeBudgets nodebudget.Set
 	// Rules holds those of Ebbtide's namespace, Facts the namespaces that they select by.
 	Rules   drainrule.Set
 	Facts   drainrule.Facts

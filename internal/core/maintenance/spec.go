@@ -44,6 +44,8 @@ type maintenance struct {
 	// selections are the nodes that it selects, listed those whose ledger lists it, by name.
 	selections []*selection
 	listed     []*node
+	// waiting are selected nodes that wait for a NodeBudget.
+	waiting []*selection
 }
 
 func (m *maintenance) name() string { return m.object.Name }
@@ -57,13 +59,13 @@ func (m *maintenance) keeps(p *pod) bool {
 	return p.staying.Stays && m.inPlace != nil && p.staying.Endurance >= m.downtime
 }
 
-// compareAge orders maintenances, the oldest first.
-func compareAge(a, b *v1alpha1.NodeMaintenance) int {
+// CompareAge orders maintenances, the oldest first.
+func CompareAge(a, b *v1alpha1.NodeMaintenance) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
 func readMaintenances(objects []*v1alpha1.NodeMaintenance) []*maintenance {
-	sorted := slices.SortedFunc(slices.Values(objects), compareAge)
+	sorted := slices.SortedFunc(slices.Values(objects), CompareAge)
 	maintenances := make([]*maintenance, 0, len(sorted))
 	for age, object := range sorted {
 		m := &maintenance{object: object, age: age, stage: Stage(object), ofMachine: bridge.OfMachine(object), paused: bridge.Paused(object)}

@@ -27,7 +27,7 @@ func (c *conclusion) report(m *maintenance, d *MaintenanceDecision) {
 	c.advanceStage(m, d)
 	nodes, sum := c.nodeStatuses(m)
 	d.Status.ObservedGeneration = m.object.Generation
-	d.Status.NodeCount = int32(len(m.selections))
+	d.Status.NodeCount = int32(len(m.selections) + len(m.waiting))
 	d.Status.NodeStatuses, sum.Omitted = status.List(listed(m, nodes))
 	d.Status.Conditions = c.conditions(m, sum)
 	sum.Late = meta.IsStatusConditionTrue(d.Status.Conditions, v1alpha1.ConditionPastDeadline)

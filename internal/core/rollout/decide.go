@@ -27,6 +27,7 @@ func Decide(s *Snapshot) *Decision {
 	}
 	f.readBudgets()
 	f.countGone()
+	f.admit()
 	d := &Decision{Orphans: f.orphans()}
 	for _, r := range all {
 		r.replace()
@@ -61,6 +62,8 @@ type fleet struct {
 	// jobsOf are the Jobs of rollouts by node.
 	jobsOf  map[string][]*batchv1.Job
 	budgets []*nodeBudget
+	// requests are nodes that NodeMaintenances of users wait for, those of the oldest first.
+	requests []request
 	// gone are the nodes that others have to replace.
 	gone []*unit
 }
@@ -73,6 +76,8 @@ type node struct {
 	holders []string
 	// startedBy is the rollout that has it under maintenance, startedAs the NodeMaintenance.
 	startedBy, startedAs string
+	// admitted is the NodeMaintenance of a user that has it or takes it under a NodeBudget; nil without.
+	admitted *v1alpha1.BudgetNode
 	// budgets select it.
 	budgets []*nodeBudget
 	// gone is true if there is no such node any more.
@@ -81,7 +86,7 @@ type node struct {
 
 // unavailable returns true if the node serves nobody, for whatever reason.
 func (n *node) unavailable() bool {
-	return !n.ready || n.Spec.Unschedulable || len(n.holders) > 0 || n.startedBy != ""
+	return !n.ready || n.Spec.Unschedulable || len(n.holders) > 0 || n.startedBy != "" || n.admitted != nil
 }
 
 func observe(s *Snapshot) *fleet {

@@ -101,7 +101,7 @@ func (l *limit) list(n *node, count int) string {
 // cause returns why the node is unavailable.
 func (n *node) cause() string {
 	switch {
-	case n.startedBy != "" || len(n.holders) > 0:
+	case n.startedBy != "" || len(n.holders) > 0 || n.admitted != nil:
 		return "under maintenance"
 	case n.gone && !n.ready:
 		return "being replaced"

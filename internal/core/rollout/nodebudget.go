@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/nodebudget"
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
-
-// MaxBudgets bounds the NodeBudgets of a cluster. With more, no node starts, and none is looked at.
-const MaxBudgets = 64
 
 // nodeBudget is a NodeBudget and the nodes that it selects.
 type nodeBudget struct {
@@ -18,9 +18,10 @@ type nodeBudget struct {
 	object *v1alpha1.NodeBudget
 	// nodes are all if the selector is invalid.
 	nodes []*node
-	// stale are nodes in its status that are not under maintenance. One starts only when it is no longer
-	// there, so that the write before the start has an effect: a second manager gets a conflict.
-	stale map[*node]bool
+	// listed are the nodes in its status, with the UIDs of NodeMaintenances of users.
+	listed map[string]types.UID
+	// waiting are nodes of NodeMaintenances of users that it holds.
+	waiting []request
 	// invalid holds the fault of the spec, with which no node starts.
 	invalid error
 	// refused holds the error of the last write; empty if it succeeded.
@@ -32,7 +33,12 @@ type nodeBudget struct {
 func (f *fleet) observeLedgers() {
 	for _, budget := range f.Budgets {
 		for _, entry := range budget.Status.Working {
-			if n := f.byName[entry.Name]; n != nil && f.Unknown[entry.NodeMaintenanceName] {
+			n := f.byName[entry.Name]
+			switch {
+			case n == nil || !f.Unknown[entry.NodeMaintenanceName]:
+			case entry.NodeMaintenanceUID != "":
+				n.admitted = &entry
+			default:
 				n.mayBeStarted(cmp.Or(entry.NodeRolloutName, entry.NodeMaintenanceName), entry.NodeMaintenanceName)
 			}
 		}
@@ -48,7 +54,7 @@ func (n *node) mayBeStarted(by, as string) {
 
 // readBudgets determines which nodes count for which NodeBudget.
 func (f *fleet) readBudgets() {
-	if len(f.Budgets) > MaxBudgets {
+	if f.tooManyBudgets().reason != "" {
 		return
 	}
 	all := make([]*nodeBudget, len(f.nodes)*len(f.Budgets))
@@ -60,22 +66,28 @@ func (f *fleet) readBudgets() {
 			f.budgets = append(f.budgets, f.readBudget(object))
 		}
 	}
+	f.observeRequests()
+	for _, b := range f.budgets {
+		for _, n := range b.nodes {
+			if n.unavailable() {
+				b.add(n)
+			}
+		}
+	}
 }
 
 // tooManyBudgets returns why no node starts while NodeBudgets are not read.
 func (f *fleet) tooManyBudgets() refusal {
-	if len(f.Budgets) <= MaxBudgets {
-		return refusal{}
+	if text := nodebudget.TooMany(len(f.Budgets)); text != "" {
+		return refusal{v1alpha1.RolloutWaitsForNodeBudget, text}
 	}
-	return refusal{v1alpha1.RolloutWaitsForNodeBudget, fmt.Sprintf("There are %d NodeBudgets. At most %d may exist.", len(f.Budgets), MaxBudgets)}
+	return refusal{}
 }
 
 func (f *fleet) readBudget(object *v1alpha1.NodeBudget) *nodeBudget {
-	b := &nodeBudget{object: object, refused: f.RefusedBudgets[object.Name], stale: map[*node]bool{}}
+	b := &nodeBudget{object: object, refused: f.RefusedBudgets[object.Name], listed: map[string]types.UID{}}
 	for _, entry := range object.Status.Working {
-		if n := f.byName[entry.Name]; n != nil && n.startedAs == "" {
-			b.stale[n] = true
-		}
+		b.listed[entry.Name] = entry.NodeMaintenanceUID
 	}
 	selector, err := readSelector(object.Spec.NodeSelector)
 	for _, n := range f.nodes {
@@ -90,11 +102,6 @@ func (f *fleet) readBudget(object *v1alpha1.NodeBudget) *nodeBudget {
 	}
 	b.invalid = cmp.Or(err, invalid)
 	b.limit = newLimit("NodeBudget "+object.Name+". ", min(most, maxStarted), object.Spec.TopologyKey)
-	for _, n := range b.nodes {
-		if n.unavailable() {
-			b.add(n)
-		}
-	}
 	return b
 }
 
@@ -111,16 +118,29 @@ func (u *unit) refusalByNodeBudgets() refusal {
 
 // refusal returns why a node must not start.
 func (b *nodeBudget) refusal(n *node) refusal {
+	if refused := b.refusalOfWrite(n); refused.reason != "" {
+		return refused
+	}
+	if refused := b.limit.refusal(n); refused.reason != "" {
+		return refused
+	}
+	// A node that is listed starts only when it is no longer there, so that the write before the start
+	// has an effect: a second manager gets a conflict.
+	if _, listed := b.listed[n.Name]; !listed {
+		return refusal{}
+	}
+	return refusal{v1alpha1.RolloutWaitsForNodeBudget, b.of + "The last maintenance is being removed from its status."}
+}
+
+// refusalOfWrite returns why the budget admits no node.
+func (b *nodeBudget) refusalOfWrite(n *node) refusal {
 	switch {
 	case b.invalid != nil:
 		return b.refuse(n, v1alpha1.ReasonInvalidSpec, b.invalidText)
 	case b.refused != "":
 		return b.refuse(n, v1alpha1.RolloutWaitsForWrite, func() string { return "Its status could not be written: " + excerpt.Line(b.refused, maxText) })
 	}
-	if refused := b.limit.refusal(n); refused.reason != "" || !b.stale[n] {
-		return refused
-	}
-	return refusal{v1alpha1.RolloutWaitsForNodeBudget, b.of + "The last maintenance is being removed from its status."}
+	return refusal{}
 }
 
 func (b *nodeBudget) invalidText() string {
@@ -145,8 +165,13 @@ func (b *nodeBudget) status() v1alpha1.NodeBudgetStatus {
 	}
 	// With more of them none starts, also where a cache has none of their NodeMaintenances.
 	for _, n := range b.nodes {
-		if n.startedAs != "" && len(status.Working) < maxStarted {
+		switch {
+		case len(status.Working) == maxStarted:
+			return status
+		case n.startedAs != "":
 			status.Working = append(status.Working, v1alpha1.BudgetNode{Name: n.Name, NodeMaintenanceName: n.startedAs, NodeRolloutName: n.startedBy})
+		case n.admitted != nil && b.appliesToAll():
+			status.Working = append(status.Working, *n.admitted)
 		}
 	}
 	return status
@@ -165,6 +190,9 @@ func (b *nodeBudget) summary() string {
 	}
 	if len(b.named) > 0 {
 		text += ": " + b.list(nil, len(b.unavailable))
+	}
+	if len(b.waiting) > 0 {
+		text += "; waiting: " + waitingList(b.waiting)
 	}
 	return text
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/nodebudget"
 	"ebbtide.dev/ebbtide/internal/core/rollout"
 	"ebbtide.dev/ebbtide/test/difference"
 	"ebbtide.dev/ebbtide/test/golden"
@@ -201,8 +202,8 @@ func TestTooManyNodeBudgetsStopAllRollouts(t *testing.T) {
 		t.Fatalf("it starts %v, writes %d budgets and shows %+v", startersOf(t, d), len(d.Budgets), waits)
 	}
 	golden.Message(t, waits[0].Message)
-	w.budgets = w.budgets[:rollout.MaxBudgets]
-	if d := rollout.Decide(w.snapshot()); len(d.Rollouts[0].Starts) != 1 || len(d.Budgets) != rollout.MaxBudgets {
+	w.budgets = w.budgets[:nodebudget.Max]
+	if d := rollout.Decide(w.snapshot()); len(d.Rollouts[0].Starts) != 1 || len(d.Budgets) != nodebudget.Max {
 		t.Errorf("with %d budgets %v start", len(w.budgets), startersOf(t, d))
 	}
 }

@@ -247,7 +247,7 @@ func (b *budget) refusalByNode(u *unit) refusal {
 	switch {
 	case u.startedBy != "" && (u.record == nil || !u.record.live()):
 		return refusal{v1alpha1.RolloutWaitsForMaintenance, "Another rollout has these nodes under maintenance."}
-	case slices.ContainsFunc(u.holders, other):
+	case slices.ContainsFunc(u.holders, other) || u.admitted != nil:
 		return refusal{v1alpha1.RolloutWaitsForMaintenance, "Other NodeMaintenances keep these nodes cordoned."}
 	case !u.ready:
 		return refusal{v1alpha1.RolloutWaitsForReady, "These nodes are not Ready."}

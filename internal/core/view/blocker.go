@@ -30,7 +30,7 @@ type Blocker struct {
 // importance ranks blockers: nodes first, then those that need help, then those at work.
 var importance = map[v1alpha1.BlockerType]int{
 	v1alpha1.BlockerForeignUncordon: -3, v1alpha1.BlockerCordonRefused: -3, v1alpha1.BlockerRecordRefused: -3,
-	v1alpha1.BlockerNodeUnreachable: -2, v1alpha1.BlockerClockSkewed: -2,
+	v1alpha1.BlockerNodeUnreachable: -2, v1alpha1.BlockerClockSkewed: -2, v1alpha1.BlockerNodeBudget: -2,
 	v1alpha1.BlockerPDBUnsatisfiable: -1, v1alpha1.BlockerMultiplePDBs: -1, v1alpha1.BlockerWebhookDenied: -1,
 	v1alpha1.BlockerEvictionError: -1, v1alpha1.BlockerTerminatingFinalizer: -1, v1alpha1.BlockerTerminatingGrace: -1,
 	v1alpha1.BlockerRecreated: -1, v1alpha1.BlockerEvacuationRefused: -1, v1alpha1.BlockerDeletionRefused: -1,

@@ -85,6 +85,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: nodeMaintenanceName
       type:
         scalar: string
+    - name: nodeMaintenanceUID
+      type:
+        namedType: io.k8s.apimachinery.pkg.types.UID
     - name: nodeRolloutName
       type:
         scalar: string
@@ -794,9 +797,15 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: dev.ebbtide.ebbtide.api.v1alpha1.NodeBudgetStatus
+- name: dev.ebbtide.ebbtide.api.v1alpha1.NodeBudgetScope
+  scalar: string
 - name: dev.ebbtide.ebbtide.api.v1alpha1.NodeBudgetSpec
   map:
     fields:
+    - name: appliesTo
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.NodeBudgetScope
+      default: Rollouts
     - name: maxUnavailable
       type:
         namedType: io.k8s.apimachinery.pkg.util.intstr.IntOrString

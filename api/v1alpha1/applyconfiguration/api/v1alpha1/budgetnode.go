@@ -2,6 +2,10 @@
 
 package v1alpha1
 
+import (
+	types "k8s.io/apimachinery/pkg/types"
+)
+
 // BudgetNodeApplyConfiguration represents a declarative configuration of the BudgetNode type for use
 // with apply.
 //
@@ -11,7 +15,9 @@ type BudgetNodeApplyConfiguration struct {
 	Name *string `json:"name,omitempty"`
 	// nodeMaintenanceName is the name of its NodeMaintenance.
 	NodeMaintenanceName *string `json:"nodeMaintenanceName,omitempty"`
-	// nodeRolloutName is the name of the NodeRollout that started it.
+	// nodeMaintenanceUID is the UID of a NodeMaintenance of a user.
+	NodeMaintenanceUID *types.UID `json:"nodeMaintenanceUID,omitempty"`
+	// nodeRolloutName is the name of the NodeRollout that started it; empty if none did.
 	NodeRolloutName *string `json:"nodeRolloutName,omitempty"`
 }
 
@@ -34,6 +40,14 @@ func (b *BudgetNodeApplyConfiguration) WithName(value string) *BudgetNodeApplyCo
 // If called multiple times, the NodeMaintenanceName field is set to the value of the last call.
 func (b *BudgetNodeApplyConfiguration) WithNodeMaintenanceName(value string) *BudgetNodeApplyConfiguration {
 	b.NodeMaintenanceName = &value
+	return b
+}
+
+// WithNodeMaintenanceUID sets the NodeMaintenanceUID field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the NodeMaintenanceUID field is set to the value of the last call.
+func (b *BudgetNodeApplyConfiguration) WithNodeMaintenanceUID(value types.UID) *BudgetNodeApplyConfiguration {
+	b.NodeMaintenanceUID = &value
 	return b
 }
 

@@ -14,8 +14,9 @@ import (
 // NodeBudgetApplyConfiguration represents a declarative configuration of the NodeBudget type for use
 // with apply.
 //
-// NodeBudget limits how many nodes are unavailable at the same time, over all NodeRollouts. A node
-// starts only if every NodeBudget that selects it allows it.
+// NodeBudget limits how many nodes are unavailable at the same time, over all NodeRollouts and, if it
+// applies to all, NodeMaintenances of users. A node starts only if every NodeBudget that selects it
+// allows it.
 type NodeBudgetApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the standard object metadata.

@@ -3,6 +3,7 @@
 package v1alpha1
 
 import (
+	apiv1alpha1 "ebbtide.dev/ebbtide/api/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	intstr "k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -22,6 +23,11 @@ type NodeBudgetSpecApplyConfiguration struct {
 	// topologyKey is a node label, such as topology.kubernetes.io/zone. If set, a node starts only
 	// while the unavailable nodes are in its domain; nodes without the label form a domain.
 	TopologyKey *string `json:"topologyKey,omitempty"`
+	// appliesTo is Rollouts, or All to also hold NodeMaintenances of users in Cordon and Drain: each
+	// node waits, with a blocker of type NodeBudget, until status.working lists it. Nodes that are
+	// cordoned by a NodeMaintenance already, nodes that shut down, and NodeMaintenances for deleted
+	// Machines are not held. Defaults to Rollouts.
+	AppliesTo *apiv1alpha1.NodeBudgetScope `json:"appliesTo,omitempty"`
 }
 
 // NodeBudgetSpecApplyConfiguration constructs a declarative configuration of the NodeBudgetSpec type for use with
@@ -51,5 +57,13 @@ func (b *NodeBudgetSpecApplyConfiguration) WithMaxUnavailable(value intstr.IntOr
 // If called multiple times, the TopologyKey field is set to the value of the last call.
 func (b *NodeBudgetSpecApplyConfiguration) WithTopologyKey(value string) *NodeBudgetSpecApplyConfiguration {
 	b.TopologyKey = &value
+	return b
+}
+
+// WithAppliesTo sets the AppliesTo field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the AppliesTo field is set to the value of the last call.
+func (b *NodeBudgetSpecApplyConfiguration) WithAppliesTo(value apiv1alpha1.NodeBudgetScope) *NodeBudgetSpecApplyConfiguration {
+	b.AppliesTo = &value
 	return b
 }

@@ -15,8 +15,9 @@ type NodeBudgetStatusApplyConfiguration struct {
 	NodeCount *int32 `json:"nodeCount,omitempty"`
 	// unavailableCount is the number of selected nodes that are unavailable.
 	UnavailableCount *int32 `json:"unavailableCount,omitempty"`
-	// working lists the selected nodes that have been started and are not given back, by name. It
-	// is written before their NodeMaintenances are created. At most 256.
+	// working lists the selected nodes that have been started and are not given back, by name, and,
+	// if the budget applies to all, those under NodeMaintenances of users. It is written before a
+	// node is cordoned. At most 256.
 	Working []BudgetNodeApplyConfiguration `json:"working,omitempty"`
 }
 
