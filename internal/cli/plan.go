@@ -20,6 +20,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/placement"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/core/preflight"
+	"ebbtide.dev/ebbtide/internal/core/rollout"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
@@ -45,7 +46,7 @@ problems, and all details with -o wide. Replacements are an estimate; -o wide
 lists what it ignores.
 
 The command works without Ebbtide. The exit code is 0 if everything leaves, and
-2 if something would not, might not or is unknown.
+2 if something would not, might not or is unknown, or a node would wait.
 
 Requires the verb list on nodes. The preview names what it cannot read. Use
 --namespace if Ebbtide is not in ` + usualNamespace + `.`,
@@ -102,11 +103,15 @@ func (o *planOptions) Run(ctx context.Context) error {
 	if snapshot.Maintenance, err = o.maintenance(picked, snapshot.World.Now); err != nil {
 		return err
 	}
+	snapshot.Waits = rollout.Waiting(rollout.Snapshot{
+		Now: snapshot.World.Now, Nodes: s.nodes, Maintenances: s.maintenances, Budgets: s.nodeBudgets,
+	}, snapshot.Maintenance)
 	forecast := preflight.Of(snapshot)
 	err = o.print(o.Out, forecast, podNames(&forecast), func(to io.Writer) error {
 		return printForecast(to, &forecast, textStyle{wide: o.isWide(), terminal: terminalOf(o.Out)})
 	})
-	if err != nil || forecast.Outcome == preflight.OutcomeLeaves || forecast.Outcome == preflight.OutcomeCompletes {
+	leaves := forecast.Outcome == preflight.OutcomeLeaves || forecast.Outcome == preflight.OutcomeCompletes
+	if err != nil || leaves && len(snapshot.Waits) == 0 {
 		return err
 	}
 	return ended{code: codeNotDone}

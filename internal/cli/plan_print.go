@@ -41,6 +41,7 @@ func printForecast(to io.Writer, f *preflight.Forecast, style textStyle) error {
 	p.blocked()
 	p.budgets()
 	p.notes()
+	p.waits()
 	p.meetings()
 	p.others()
 	p.unknowns()
@@ -313,6 +314,17 @@ func (p *planPrinter) others() {
 		}
 	}
 	p.part("Other drains of these nodes:", lines)
+}
+
+// waits prints which nodes would wait for a NodeBudget.
+func (p *planPrinter) waits() {
+	var lines []string
+	for i := range p.Nodes {
+		if n := &p.Nodes[i]; n.Waits != "" {
+			lines = append(lines, excerpt.Line(n.Name+" for "+n.Waits, 2*maxText))
+		}
+	}
+	p.part("Nodes that would wait:", lines)
 }
 
 // meetings prints the other maintenances of the nodes.

@@ -48,6 +48,7 @@ type survey struct {
 	rules        []*v1alpha1.MachineDrainRule
 	agents       []*v1alpha1.NodeAgent
 	leases       []*coordinationv1.Lease
+	nodeBudgets  []*v1alpha1.NodeBudget
 
 	mu     sync.Mutex
 	unread []preflight.Unread
@@ -116,6 +117,7 @@ func (s *survey) everything() []reader {
 		of(s, &s.records, &v1alpha1.DrainRecordList{}, whole),
 		of(s, &s.rules, &v1alpha1.MachineDrainRuleList{}, whole, client.InNamespace(s.ebbtide)),
 		of(s, &s.agents, &v1alpha1.NodeAgentList{}, whole),
+		of(s, &s.nodeBudgets, &v1alpha1.NodeBudgetList{}, whole),
 		s.leasesOfAgents,
 	}
 }

@@ -184,8 +184,10 @@ func (a *asker) node(ctx context.Context, name string) ([]string, error) {
 		}
 		facts.Budgets = listed[*policyv1.PodDisruptionBudget](ctx, a, &facts.Unknown, &policyv1.PodDisruptionBudgetList{})
 	}
-	if facts.Rollouts = listed[*v1alpha1.NodeRollout](ctx, a, new(bool), &v1alpha1.NodeRolloutList{}); len(facts.Rollouts) > 0 {
-		facts.NodeBudgets, _ = nodeBudgets(ctx, a.reached) // The rollouts name those that hold nodes.
+	facts.Rollouts = listed[*v1alpha1.NodeRollout](ctx, a, new(bool), &v1alpha1.NodeRolloutList{})
+	facts.NodeBudgets = listed[*v1alpha1.NodeBudget](ctx, a, new(bool), &v1alpha1.NodeBudgetList{})
+	if len(facts.Maintenances) == 0 && len(facts.NodeBudgets) > 0 {
+		facts.Waiting = listed[*v1alpha1.NodeMaintenance](ctx, a, new(bool), &v1alpha1.NodeMaintenanceList{})
 	}
 	facts.Now = timeOf(a.clock)
 	return facts.Why(), nil

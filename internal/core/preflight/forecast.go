@@ -121,6 +121,8 @@ type NodeForecast struct {
 	// LimitedBy and FastForwardedBy name NodeMaintenances that delay or advance pods of the node.
 	LimitedBy       string `json:"limitedBy,omitempty"`
 	FastForwardedBy string `json:"fastForwardedBy,omitempty"`
+	// Waits is the state of the NodeBudget that the node would wait for; empty if it would not wait.
+	Waits string `json:"waits,omitempty"`
 	// Notes say who else drains the node, or thinks of it, a line each.
 	Notes []string `json:"notes,omitempty"`
 	Count Count    `json:"count"`

@@ -126,7 +126,7 @@ func (t *forecaster) node(place int) NodeForecast {
 	r := t.runs[0]
 	v := &r.before[place]
 	f := NodeForecast{
-		Name: v.Name, Outcome: OutcomeLeaves, LimitedBy: v.Limiter, FastForwardedBy: v.ForwardedBy, Pods: make([]PodForecast, 0, len(v.Pods)),
+		Name: v.Name, Outcome: OutcomeLeaves, LimitedBy: v.Limiter, FastForwardedBy: v.ForwardedBy, Waits: t.Waits[v.Name], Pods: make([]PodForecast, 0, len(v.Pods)),
 	}
 	if at, exists := r.nodes[v.Name]; exists {
 		f.Unschedulable, f.Notes = t.World.Nodes[at].Spec.Unschedulable, foreigndrain.Notes(t.World.Nodes[at])

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/nodebudget"
 	"ebbtide.dev/ebbtide/internal/core/preflight"
 	"ebbtide.dev/ebbtide/test/difference"
 	"ebbtide.dev/ebbtide/test/golden"
@@ -19,6 +20,12 @@ func TestPlannedMaintenances(t *testing.T) {
 		"no pods":     {world: func(*world) {}},
 		"a few pods":  {world: func(w *world) { w.replicas("web", "one", "one", "two") }, pending: 2},
 		"one of them": {world: func(w *world) { w.replicas("web", "one") }, pending: 1},
+		"a NodeBudget holds the node": {
+			world: func(w *world) {
+				w.replicas("web", "one", "one", "two")
+				w.World.NodeBudgets = nodebudget.Unread("no answer")
+			}, pending: 2,
+		},
 		"pods of all sorts": {
 			world: func(w *world) {
 				w.replicas("web", "one", "one", "two")

@@ -11,6 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/nodebudget"
 )
 
 const (
@@ -90,9 +91,9 @@ func newRun(s *Snapshot, o *owners, by order) *run {
 	if s.Place != nil {
 		r.placer = s.Place()
 	}
-	// What autoscalers are told makes no difference to pods. Who has responders is asked by an
+	// A NodeBudget delays a drain, and autoscalers make no difference to pods. Who has responders is asked by an
 	// Evacuation here, whatever it was or will be asked by: its forecast reports them.
-	r.world.Protect, r.world.Requester = nil, evictionrequest.Availability{}
+	r.world.NodeBudgets, r.world.Protect, r.world.Requester = nodebudget.Set{}, nil, evictionrequest.Availability{}
 	r.world.Maintenances = slices.DeleteFunc(slices.Clone(s.World.Maintenances), func(m *v1alpha1.NodeMaintenance) bool { return m.Name == r.name })
 	asked := *s.Maintenance
 	asked.Name, asked.Spec.Stage = r.name, v1alpha1.StageDrain

@@ -29,6 +29,8 @@ type Snapshot struct {
 	Place func() Placer
 	// Ignores lists the limits of the Placer, one per line.
 	Ignores []string
+	// Waits has the nodes that would wait for a NodeBudget, with its state.
+	Waits map[string]string
 	// Unread are the kinds of objects that could not be read.
 	Unread []Unread
 }

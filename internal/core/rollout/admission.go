@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/labelindex"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
@@ -99,6 +101,27 @@ func (f *fleet) admit() {
 			b.add(r.node)
 		}
 	}
+}
+
+// Waiting returns the nodes of a NodeMaintenance in Drain, which need not exist, that wait for a
+// NodeBudget, with the state of that budget.
+func Waiting(s Snapshot, m *v1alpha1.NodeMaintenance) map[string]string {
+	planned := m.DeepCopy()
+	planned.UID, planned.CreationTimestamp = "planned", metav1.NewTime(s.Now)
+	s.Maintenances = append(slices.DeleteFunc(slices.Clone(s.Maintenances), func(other *v1alpha1.NodeMaintenance) bool { return other.Name == m.Name }), planned)
+	f := observe(&s)
+	f.readBudgets()
+	f.admit()
+	waits := map[string]string{}
+	selector := maintenance.Selector(planned)
+	for _, b := range f.budgets {
+		for _, r := range b.waiting {
+			if selector != nil && selector.Match(r.Node) {
+				waits[r.Name] = "NodeBudget " + b.object.Name + ": " + b.summary()
+			}
+		}
+	}
+	return waits
 }
 
 // waitingList names some of the nodes that wait, with their NodeMaintenances.

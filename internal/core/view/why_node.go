@@ -32,7 +32,9 @@ type NodeFacts struct {
 	// Rollouts are all, or those that select the node.
 	Rollouts    []*v1alpha1.NodeRollout
 	NodeBudgets []*v1alpha1.NodeBudget
-	Unknown     bool
+	// Waiting are all maintenances; those that wait for a NodeBudget of the node are shown.
+	Waiting []*v1alpha1.NodeMaintenance
+	Unknown bool
 }
 
 // Why returns lines about the holders of a node, its remaining pods and their blockers.
@@ -42,7 +44,8 @@ func (f *NodeFacts) Why() []string {
 		lines = append(lines, told(&b)...)
 	}
 	lines = append(lines, foreigndrain.Notes(f.Node)...)
-	if of := rolloutLines(f.Node, f.Rollouts); len(of) > 0 {
+	waits := f.waitingLines()
+	if of := append(rolloutLines(f.Node, f.Rollouts), waits...); len(of) > 0 {
 		lines = append(append(lines, of...), nodeBudgetLines(f.Node, f.NodeBudgets)...)
 	}
 	for i, m := range f.Maintenances {
@@ -52,7 +55,7 @@ func (f *NodeFacts) Why() []string {
 		}
 		lines = append(lines, f.heldBy(m)...)
 	}
-	if len(f.Maintenances) > 0 || f.Unknown && f.named() {
+	if len(f.Maintenances)+len(waits) > 0 || f.Unknown && f.named() {
 		return lines
 	}
 	return append(lines, f.drainable()...)
