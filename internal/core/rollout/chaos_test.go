@@ -159,7 +159,9 @@ func (s *simulation) happenToNodes() {
 		})
 	case 2:
 		s.editNode(node, func(n *corev1.Node) { n.Labels[poolLabel] = pick(s, []string{"a", "b", "c"}) })
+		s.cachedBudgets = slices.Clone(s.budgets)
 	case 3:
+		s.cachedBudgets = slices.Clone(s.budgets)
 		n, _ := find(s.nodes, node)
 		_, isControlPlane := n.Labels[controlPlaneLabel]
 		if s.deleteNode(node); s.chance(70) || len(s.nodes) == 0 {
@@ -257,8 +259,8 @@ func (s *simulation) decideAbout(spec *v1alpha1.NodeRolloutSpec, decision v1alph
 }
 
 func (s *simulation) happenToMaintenances() {
-	if s.chance(8) {
-		s.maintain(fmt.Sprintf("mine-%d", s.born), pick(s, s.nodes).Name)
+	if s.chance(15) {
+		s.request(fmt.Sprintf("mine-%d", s.born), pick(s, s.nodes).Name)
 	}
 	if len(s.maintenances) == 0 {
 		return
@@ -287,7 +289,7 @@ func (s *simulation) work(percent int) {
 			s.finish(m.Name)
 		case ends:
 		case !isAccepted(m):
-			if s.chance(2 * percent) {
+			if s.chance(2*percent) && !s.isHeld(m, percent) {
 				s.accept(m.Name)
 			}
 		case !isDrained(m):

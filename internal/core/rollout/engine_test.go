@@ -15,11 +15,16 @@ import (
 
 // The methods of this file do to NodeMaintenances what their controller and users do.
 
-// maintain creates a NodeMaintenance of a user.
-func (w *world) maintain(name, node string) {
+// request creates a NodeMaintenance of a user.
+func (w *world) request(name, node string) {
 	m := &v1alpha1.NodeMaintenance{ObjectMeta: w.meta(name)}
 	m.Spec = v1alpha1.NodeMaintenanceSpec{NodeSelector: named(node), Stage: v1alpha1.StageDrain}
 	w.maintenances = append(w.maintenances, m)
+}
+
+// maintain creates a NodeMaintenance of a user that has its node.
+func (w *world) maintain(name, node string) {
+	w.request(name, node)
 	w.accept(name)
 }
 

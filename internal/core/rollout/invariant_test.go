@@ -20,6 +20,11 @@ type oracle struct {
 	view *rollout.Snapshot
 	// started are the nodes of this decision so far.
 	started map[string]bool
+	// admitted are nodes that NodeMaintenances of users have under a NodeBudget that applies to all, or
+	// get by this decision.
+	admitted map[string]bool
+	// selected caches the nodes of budgets.
+	selected map[*v1alpha1.NodeBudget][]*corev1.Node
 	// unknown are nodes of which it is unknown whether they were started.
 	unknown map[string]bool
 	// ours are the NodeMaintenances of rollouts, by node, and live those that are not finished.
@@ -38,7 +43,7 @@ type fate struct {
 
 // check checks the starts of a decision.
 func (s *simulation) check(view *rollout.Snapshot, d *rollout.Decision) {
-	o := &oracle{simulation: s, view: view, started: map[string]bool{}, unknown: map[string]bool{}, ours: map[string][]*v1alpha1.NodeMaintenance{}, live: map[string][]*v1alpha1.NodeMaintenance{}}
+	o := &oracle{simulation: s, view: view, started: map[string]bool{}, admitted: map[string]bool{}, unknown: map[string]bool{}, ours: map[string][]*v1alpha1.NodeMaintenance{}, live: map[string][]*v1alpha1.NodeMaintenance{}}
 	for _, m := range view.Maintenances {
 		if m.Labels[v1alpha1.RolloutLabel] == "" {
 			continue
@@ -56,10 +61,12 @@ func (s *simulation) check(view *rollout.Snapshot, d *rollout.Decision) {
 		}
 	}
 	o.observeLedgers()
+	o.observeAdmitted(d)
 	for i := range d.Rollouts {
 		o.checkRollout(&d.Rollouts[i])
 	}
 	o.checkLedgers(d)
+	o.checkWaits()
 }
 
 func (o *oracle) checkRollout(d *rollout.RolloutDecision) {

@@ -22,6 +22,9 @@ func (s *simulation) limitRandomly() {
 		if s.chance(25) {
 			spec.TopologyKey = zoneLabel
 		}
+		if s.chance(50) {
+			spec.AppliesTo = v1alpha1.NodeBudgetOfAll
+		}
 	})
 }
 
@@ -46,6 +49,10 @@ func (s *simulation) happenToBudgets() {
 		s.editBudget(name, func(b *v1alpha1.NodeBudget) { b.Spec.MaxUnavailable = new(intstr.FromString("none")) })
 	case 5:
 		s.editBudget(name, func(b *v1alpha1.NodeBudget) { b.Spec.NodeSelector = nil })
+	case 8:
+		s.editBudget(name, func(b *v1alpha1.NodeBudget) {
+			b.Spec.AppliesTo = pick(s, []v1alpha1.NodeBudgetScope{v1alpha1.NodeBudgetOfAll, v1alpha1.NodeBudgetOfRollouts})
+		})
 	case 6, 7:
 		s.refusedBudgets[name] = "forbidden by a test"
 	}
@@ -88,7 +95,11 @@ func (s *simulation) recorded() []string {
 func (o *oracle) observeLedgers() {
 	for _, b := range o.view.Budgets {
 		for _, entry := range b.Status.Working {
-			if o.view.Unknown[entry.NodeMaintenanceName] {
+			switch {
+			case !o.view.Unknown[entry.NodeMaintenanceName]:
+			case entry.NodeMaintenanceUID != "":
+				o.admitted[entry.Name] = true
+			default:
 				o.unknown[entry.Name] = true
 			}
 		}
@@ -100,6 +111,15 @@ func (o *oracle) selectedBy(b *v1alpha1.NodeBudget) (nodes []*corev1.Node) {
 	if b.Spec.NodeSelector == nil {
 		return o.view.Nodes
 	}
+	if nodes, known := o.selected[b]; known {
+		return nodes
+	}
+	defer func() {
+		if o.selected == nil {
+			o.selected = map[*v1alpha1.NodeBudget][]*corev1.Node{}
+		}
+		o.selected[b] = nodes
+	}()
 	selector, err := nodeaffinity.NewNodeSelector(b.Spec.NodeSelector)
 	if err != nil {
 		o.t.Fatal(err)
@@ -160,7 +180,7 @@ func (o *oracle) checkLedgers(d *rollout.Decision) {
 		if !isValid(b) {
 			continue
 		}
-		unavailable, working := o.stateOf(o.selectedBy(b))
+		unavailable, working := o.stateOf(b)
 		var listed []string
 		for _, entry := range status.Working {
 			listed = append(listed, entry.Name)
@@ -171,13 +191,13 @@ func (o *oracle) checkLedgers(d *rollout.Decision) {
 	}
 }
 
-// stateOf returns how many nodes are unavailable, and which are under maintenance by rollouts.
-func (o *oracle) stateOf(nodes []*corev1.Node) (unavailable int32, working []string) {
-	for _, n := range nodes {
+// stateOf returns how many nodes of a budget are unavailable, and which it lists.
+func (o *oracle) stateOf(b *v1alpha1.NodeBudget) (unavailable int32, working []string) {
+	for _, n := range o.selectedBy(b) {
 		if o.isUnavailable(n) {
 			unavailable++
 		}
-		if len(o.live[n.Name]) > 0 || o.started[n.Name] || o.unknown[n.Name] {
+		if o.isStarted(n) || o.admitted[n.Name] && b.Spec.AppliesTo == v1alpha1.NodeBudgetOfAll {
 			working = append(working, n.Name)
 		}
 	}

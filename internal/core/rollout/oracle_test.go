@@ -95,7 +95,12 @@ func portion(of *intstr.IntOrString, all int) int {
 
 // isUnavailable returns true if a node serves nobody, whatever the reason.
 func (o *oracle) isUnavailable(n *corev1.Node) bool {
-	return !isReady(n) || n.Spec.Unschedulable || len(cordon.Holders(n)) > 0 || len(o.live[n.Name]) > 0 || o.started[n.Name] || o.unknown[n.Name]
+	return !isReady(n) || n.Spec.Unschedulable || len(cordon.Holders(n)) > 0 || o.admitted[n.Name] || o.isStarted(n)
+}
+
+// isStarted returns true if a rollout has started a node, or may have.
+func (o *oracle) isStarted(n *corev1.Node) bool {
+	return len(o.live[n.Name]) > 0 || o.started[n.Name] || o.unknown[n.Name]
 }
 
 // counts returns true if a node counts against maxUnavailable.
@@ -180,6 +185,9 @@ func (o *oracle) checkStart(r *v1alpha1.NodeRollout, m *v1alpha1.NodeMaintenance
 		if other != f.latest {
 			fail("it has NodeMaintenance %s", other.Name)
 		}
+	}
+	if o.admitted[f.node.Name] {
+		fail("a user has it")
 	}
 	for _, holder := range cordon.Holders(f.node) {
 		if f.latest == nil || holder != f.latest.Name {

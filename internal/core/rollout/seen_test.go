@@ -8,7 +8,7 @@ import (
 
 // seen counts what happened in all simulations, so that none of it is left out by accident.
 type seen struct {
-	fleets, starts, retries, crashes, stale, complete, stuck, invalid, confirmed, budgeted int
+	fleets, starts, retries, crashes, stale, complete, stuck, invalid, confirmed, budgeted, admitted, held int
 	waits, failures                                                                        map[string]int
 }
 
@@ -18,6 +18,7 @@ func (all *seen) check(t *testing.T) {
 	for what, count := range map[string]int{
 		"starts": all.starts, "retries": all.retries, "crashes": all.crashes, "stale caches": all.stale, "complete rollouts": all.complete, "stuck rollouts": all.stuck, "invalid rollouts": all.invalid,
 		"confirmed rollouts": all.confirmed, "starts under a NodeBudget": all.budgeted,
+		"nodes admitted for users": all.admitted, "nodes of users that wait": all.held,
 	} {
 		if count == 0 {
 			t.Errorf("no %s in all simulations", what)

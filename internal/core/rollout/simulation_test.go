@@ -43,6 +43,9 @@ type simulation struct {
 	// cachedNodes and cachedMaintenances are what the cache of the manager has.
 	cachedNodes        []*corev1.Node
 	cachedMaintenances []*v1alpha1.NodeMaintenance
+	// cachedBudgets are what the cache of the controller of NodeMaintenances has. Nodes that change their
+	// selection twice in between are left out.
+	cachedBudgets []*v1alpha1.NodeBudget
 	// sticky nodes never drain, broken ones never come back, and forgetful ones require a reboot
 	// again after each.
 	sticky, broken, forgetful map[string]bool
@@ -119,7 +122,7 @@ func pick[T any](s *simulation, from []T) T { return from[s.random.IntN(len(from
 
 // refresh has the cache of the manager follow the API server.
 func (s *simulation) refresh() {
-	s.cachedNodes, s.cachedMaintenances = slices.Clone(s.nodes), slices.Clone(s.maintenances)
+	s.cachedNodes, s.cachedMaintenances, s.cachedBudgets = slices.Clone(s.nodes), slices.Clone(s.maintenances), slices.Clone(s.budgets)
 }
 
 // view is the snapshot as the manager sees it. Rollouts and budgets are up to date, as each is
@@ -159,9 +162,11 @@ func (s *simulation) step() {
 		stop = stopAfter(s.random.IntN(8))
 		s.seen.crashes++
 	}
+	before := slices.Clone(s.budgets)
 	s.apply(d, stop)
 	s.checkAttempts()
 	s.checkTruth(view, d)
+	s.checkAdmissions(view, before)
 	if s.chance(10) {
 		s.refresh()
 		s.checkRest()
@@ -299,6 +304,7 @@ func (s *simulation) end() {
 		case s.version > before:
 		case next.IsZero() || next.Sub(last) > stillness:
 			s.checkEnds()
+			s.checkRequests()
 			s.deleteAll()
 			return
 		default:
