@@ -84,12 +84,7 @@ func (o *oracle) observeAdmitted(d *rollout.Decision) {
 		if len(limiting) == 0 {
 			continue
 		}
-		for _, m := range o.requestsFor(o.view.Maintenances, n.Name) {
-			missing := slices.ContainsFunc(limiting, func(b *v1alpha1.NodeBudget) bool { return !lists(&b.Status, n.Name, m.UID) })
-			if slices.Contains(cordon.Holders(n), m.Name) || !missing {
-				o.admitted[n.Name] = true
-			}
-		}
+		o.admitted[n.Name] = o.admitted[n.Name] || o.isTaken(n, limiting)
 		if !o.admitted[n.Name] && o.admits(d, n, limiting) {
 			fresh = append(fresh, n)
 		}
@@ -100,6 +95,14 @@ func (o *oracle) observeAdmitted(d *rollout.Decision) {
 	for _, n := range fresh {
 		o.checkAdmission(n)
 	}
+}
+
+// isTaken reports whether a user has a node, or each budget lists it.
+func (o *oracle) isTaken(n *corev1.Node, limiting []*v1alpha1.NodeBudget) bool {
+	return slices.ContainsFunc(o.requestsFor(o.view.Maintenances, n.Name), func(m *v1alpha1.NodeMaintenance) bool {
+		missing := slices.ContainsFunc(limiting, func(b *v1alpha1.NodeBudget) bool { return !lists(&b.Status, n.Name, m.UID) })
+		return slices.Contains(cordon.Holders(n), m.Name) || !missing
+	})
 }
 
 // admits reports whether a decision admits a node, which each budget has to do.
@@ -174,22 +177,35 @@ func (s *simulation) checkAdmissions(view *rollout.Snapshot, before []*v1alpha1.
 		if known < 0 || old == b {
 			continue
 		}
-		for _, entry := range b.Status.Working {
-			n, _ := find(view.Nodes, entry.Name)
-			if entry.NodeMaintenanceUID == "" || lists(&old.Status, entry.Name, entry.NodeMaintenanceUID) || !isReady(n) || n.Spec.Unschedulable {
-				continue
-			}
-			nodes, count := o.selectedBy(b), 0
-			for _, one := range nodes {
-				if under[one.Name] || slices.ContainsFunc(b.Status.Working, func(e v1alpha1.BudgetNode) bool { return e.Name == one.Name }) {
-					count++
-				}
-			}
-			if most := portion(b.Spec.MaxUnavailable, len(nodes)); count > most {
-				s.t.Errorf("%s was admitted, and %d of %d nodes are under maintenance, NodeBudget %s allows %d", n.Name, count, len(nodes), b.Name, most)
+		nodes := o.selectedBy(b)
+		count, most := o.countUnder(b, under), portion(b.Spec.MaxUnavailable, len(nodes))
+		for _, name := range o.freshIn(old, b) {
+			if count > most {
+				s.t.Errorf("%s was admitted, and %d of %d nodes are under maintenance, NodeBudget %s allows %d", name, count, len(nodes), b.Name, most)
 			}
 		}
 	}
+}
+
+// countUnder counts the nodes of a budget that it lists, or that rollouts have.
+func (o *oracle) countUnder(b *v1alpha1.NodeBudget, under map[string]bool) (count int) {
+	for _, n := range o.selectedBy(b) {
+		if under[n.Name] || slices.ContainsFunc(b.Status.Working, func(entry v1alpha1.BudgetNode) bool { return entry.Name == n.Name }) {
+			count++
+		}
+	}
+	return count
+}
+
+// freshIn returns the available nodes that a write of a budget has admitted for users.
+func (o *oracle) freshIn(old, b *v1alpha1.NodeBudget) (fresh []string) {
+	for _, entry := range b.Status.Working {
+		n, _ := find(o.view.Nodes, entry.Name)
+		if entry.NodeMaintenanceUID != "" && !lists(&old.Status, entry.Name, entry.NodeMaintenanceUID) && isReady(n) && !n.Spec.Unschedulable {
+			fresh = append(fresh, entry.Name)
+		}
+	}
+	return fresh
 }
 
 // checkRequests expects at the end that each node of a user is taken, or that a full budget names it.

@@ -9,7 +9,7 @@ import (
 // seen counts what happened in all simulations, so that none of it is left out by accident.
 type seen struct {
 	fleets, starts, retries, crashes, stale, complete, stuck, invalid, confirmed, budgeted, admitted, held int
-	waits, failures                                                                        map[string]int
+	waits, failures                                                                                        map[string]int
 }
 
 func (all *seen) check(t *testing.T) {
