@@ -201,7 +201,7 @@ func (r *reconciler) pass(ctx context.Context, g *group.Group) (due, thought tim
 	w.report(ctx, records)
 	w.logRefusals(ctx)
 	r.metrics.show(g, decision)
-	again := r.nodeBudgets.hold(g.Nodes, decision.Waiting, budgetChanges)
+	again := r.nodeBudgets.hold(g.Nodes, decision.Waiting, budgetChanges, snapshot.NodeBudgets.Unread())
 	r.watched.block(g.Nodes, func(node string) bool { return len(decision.Blocked[node]) > 0 })
 	return r.next(ctx, g, kube.Soonest(decision.RequeueAfter, w.due, again), w.stale), thought
 }

@@ -24,7 +24,8 @@ import (
 // nodeBudgets tells which NodeBudgets hold nodes back. Without the part of rollouts, which admits
 // nodes, there are none.
 type nodeBudgets struct {
-	served *kube.Served
+	// served tells whether the part of rollouts is served, if that is known; nil if it never runs.
+	served func() (served, known bool)
 	synced atomic.Bool
 	// changes counts those of budgets that can let nodes go.
 	changes atomic.Uint64
@@ -36,7 +37,7 @@ type nodeBudgets struct {
 
 // watchNodeBudgets watches the NodeBudgets while they are served.
 func (r *reconciler) watchNodeBudgets(mgr manager.Manager, served *kube.Served) {
-	r.nodeBudgets.served = served
+	r.nodeBudgets.served = served.Asked
 	served.OnAnswer(func() { r.touchHeld(nil) })
 	served.Part(func(ctx context.Context) error {
 		informer, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.NodeBudget{})
@@ -69,7 +70,7 @@ func (r *reconciler) observeNodeBudgets(ctx context.Context) nodebudget.Set {
 	if r.nodeBudgets.served == nil {
 		return nodebudget.Set{}
 	}
-	served, known := r.nodeBudgets.served.Asked()
+	served, known := r.nodeBudgets.served()
 	switch {
 	case known && !served:
 		return nodebudget.Set{}
@@ -123,14 +124,20 @@ func (r *reconciler) touchHeld(match func(node string) bool) {
 }
 
 // hold notes which nodes of a group wait. It returns when to decide again, because budgets have changed
-// since the decision was begun; 0 is never.
-func (b *nodeBudgets) hold(nodes, waiting []string, begun uint64) time.Duration {
+// since the decision was begun, or could not be read; 0 is never.
+func (b *nodeBudgets) hold(nodes, waiting []string, begun uint64, unread bool) time.Duration {
 	b.mu.Lock()
 	b.held.Delete(nodes...)
 	b.held.Insert(waiting...)
 	b.mu.Unlock()
-	if len(waiting) > 0 && b.changes.Load() != begun {
+	switch {
+	case len(waiting) == 0:
+		return 0
+	case b.changes.Load() != begun:
 		return atOnce
+	case unread:
+		return lastRetry
+	default:
+		return 0
 	}
-	return 0
 }

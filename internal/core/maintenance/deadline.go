@@ -143,7 +143,7 @@ func (c *conclusion) pastDeadline(m *maintenance, t status.Totals, blocked metav
 	if state == deadline.None {
 		return nil
 	}
-	left := deadline.Left{Pods: t.Left(), Unread: t.Unread, GivenBack: m.givenBack}
+	left := deadline.Left{Pods: t.Left(), Unread: t.Unread, Waiting: len(m.waiting), GivenBack: m.givenBack}
 	if state == deadline.Came && left.Pods > 0 {
 		left.Kept, left.Named = c.undeletable(m), c.leftOf(m)
 	}

@@ -33,7 +33,10 @@ func conclude(snapshot Snapshot) *conclusion {
 func (t *targeted) decideNode(n *targetedNode) outcome {
 	o := outcome{targetedNode: n}
 	for _, m := range n.waits {
-		o.wake(t.Now, m.blockedFrom())
+		o.wake(t.Now, t.blockedFrom(m))
+		if m.completeWhen != nil {
+			o.wake(t.Now, t.handOver(m, n.node, false).Verdict.WakeTime)
+		}
 	}
 	o.deletions = t.dueDeletions(&o)
 	t.block(&o)

@@ -17,11 +17,8 @@ func (t *targeted) decideHandOver(o *outcome) {
 	o.handovers = make([]handover.Decision, len(o.drains))
 	claims := make([]handover.Claim, len(o.drains))
 	for place, one := range o.drains {
-		if w := one.maintenance.completeWhen; w != nil {
-			o.handovers[place] = w.Decide(handover.Facts{
-				Now: t.Now, ClockSkewed: t.ClockSkewed, Node: o.object, Ready: podclass.NodeCondition(o.object, corev1.NodeReady),
-				Drained: o.emptied(one) && o.object.Spec.Unschedulable, Marked: handover.MarkedFor(o.object, one.maintenance.name()),
-			})
+		if one.maintenance.completeWhen != nil {
+			o.handovers[place] = t.handOver(one.maintenance, o.node, o.emptied(one) && o.object.Spec.Unschedulable)
 		}
 		claims[place] = handover.Claim{Name: one.maintenance.name(), Marked: o.handovers[place].Marked}
 		o.wake(t.Now, o.handovers[place].Verdict.WakeTime)
@@ -31,6 +28,13 @@ func (t *targeted) decideHandOver(o *outcome) {
 		keep = o.holders
 	}
 	o.handedOverTo = handover.Names(o.object, claims, keep)
+}
+
+func (s *observation) handOver(m *maintenance, n *node, drained bool) handover.Decision {
+	return m.completeWhen.Decide(handover.Facts{
+		Now: s.Now, ClockSkewed: s.ClockSkewed, Node: n.object, Ready: podclass.NodeCondition(n.object, corev1.NodeReady),
+		Drained: drained, Marked: handover.MarkedFor(n.object, m.name()),
+	})
 }
 
 // awaitsHandOver returns true if a maintenance is not Drained only because the node is not handed
@@ -52,7 +56,8 @@ func (o *outcome) handOverText(one *selection) string {
 func (c *conclusion) handoverOf(m *maintenance) handover.Decision {
 	switch {
 	case len(m.waiting) > 0:
-		return m.completeWhen.Undrained()
+		// A node that was handed over and created again may be back.
+		return c.handOver(m, m.waiting[0].node, false)
 	case len(m.selections) == 0:
 		return m.completeWhen.Absent()
 	}

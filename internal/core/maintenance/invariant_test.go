@@ -26,6 +26,7 @@ func (s *simulation) check(decision maintenance.Decision) {
 		s.checkGrowth(d)
 		s.checkWaiting(d, decision)
 	}
+	s.checkHeld(decision)
 	s.checkMessages(decision)
 	s.checkReturns(decision)
 	s.checkRecords(decision)
@@ -48,8 +49,13 @@ func drains(m *v1alpha1.NodeMaintenance) bool {
 	return m.Spec.Stage == v1alpha1.StageDrain && m.DeletionTimestamp == nil
 }
 
-// matched are the names of the nodes of a maintenance that exist.
+// matched are the names of the nodes of a maintenance that exist and wait for no NodeBudget.
 func (s *simulation) matched(m *v1alpha1.NodeMaintenance) []string {
+	return slices.DeleteFunc(s.selectedBy(m), func(name string) bool { return s.limitedOn(name, m) && s.held(name) })
+}
+
+// selectedBy are the names of the nodes of a maintenance that exist.
+func (s *simulation) selectedBy(m *v1alpha1.NodeMaintenance) []string {
 	var names []string
 	for _, term := range m.Spec.NodeSelector.NodeSelectorTerms {
 		name := term.MatchFields[0].Values[0]
@@ -105,11 +111,10 @@ func (s *simulation) checkGrowth(d maintenance.MaintenanceDecision) {
 	if !drains(d.Maintenance) {
 		return
 	}
+	// What was recorded for a node before its cordon is dropped if a budget holds it then.
+	unheld := s.unheld(&d)
 	for _, was := range d.Maintenance.Status.NodeStatuses {
-		for _, is := range d.Status.NodeStatuses {
-			if is.NodeRef != was.NodeRef {
-				continue
-			}
+		if is := unheld[was.NodeRef.Name]; is != nil {
 			for _, line := range was.DrainTargets {
 				if !slices.ContainsFunc(is.DrainTargets, func(now v1alpha1.DrainPlanEntry) bool {
 					return sameLine(line, now) && now.PodPriority >= line.PodPriority

@@ -106,13 +106,10 @@ func (s *simulation) drainers(decision maintenance.Decision) []*drainer {
 		if !drains(d.Maintenance) {
 			continue
 		}
-		one := &drainer{NodeMaintenance: d.Maintenance, s: s, created: created, nodes: map[string]*v1alpha1.NodeMaintenanceNodeStatus{}}
+		one := &drainer{NodeMaintenance: d.Maintenance, s: s, created: created, nodes: s.unheld(&d)}
 		one.plan = slices.DeleteFunc(drainplan.Normalise(d.Maintenance.Spec.DrainPlan), func(e v1alpha1.DrainPlanEntry) bool {
 			return !slices.ContainsFunc(allSpecimens, func(pod *corev1.Pod) bool { return chooses(e, pod) && reachesDownTo(d.Maintenance, pod) })
 		})
-		for i := range d.Status.NodeStatuses {
-			one.nodes[d.Status.NodeStatuses[i].NodeRef.Name] = &d.Status.NodeStatuses[i]
-		}
 		for _, stage := range d.Status.StageStatuses {
 			if stage.Name == v1alpha1.StageDrain {
 				one.began = *stage.StartTimestamp

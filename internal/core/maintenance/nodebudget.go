@@ -37,7 +37,7 @@ func (c *conclusion) addWaiting(m *maintenance, statuses []nodeStatus, sum *stat
 				s.DrainMessage = fmt.Sprintf("Waiting for NodeBudget %s.", one.node.hold.Budget)
 			}
 		}
-		if !c.Now.Before(m.blockedFrom()) {
+		if !c.Now.Before(c.blockedFrom(m)) {
 			s.Blockers = []v1alpha1.Blocker{blocker.NodeBudget(one.node.hold)}
 			s.obstacles = obstacles{shown: s.Blockers, kinds: status.Obstacles(s.Blockers)}
 			for _, more := range s.obstacles.kinds {
@@ -54,7 +54,10 @@ func (c *conclusion) addWaiting(m *maintenance, statuses []nodeStatus, sum *stat
 }
 
 // blockedFrom returns from when the waiting nodes of a maintenance count as blocked.
-func (m *maintenance) blockedFrom() time.Time {
+func (s *observation) blockedFrom(m *maintenance) time.Time {
+	if m.starts {
+		return s.Now.Add(admissionTime)
+	}
 	for _, stage := range m.object.Status.StageStatuses {
 		if stage.Name == m.stage && stage.StartTimestamp != nil {
 			return stage.StartTimestamp.Add(admissionTime)

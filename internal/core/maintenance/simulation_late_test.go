@@ -1,6 +1,7 @@
 package maintenance_test
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -33,11 +34,22 @@ func (s *simulation) changeDeadlines() {
 		if m.Spec.CompleteWhen != nil {
 			percent = 1
 		}
-		if l.random.IntN(100) < percent && m.Spec.Stage != v1alpha1.StageComplete {
+		if l.random.IntN(100) < percent && m.Spec.Stage != v1alpha1.StageComplete && !s.announcedEarly(m) {
 			at := s.now.Add(time.Duration(l.random.IntN(600)) * time.Second)
 			m.Spec.Deadline = &v1alpha1.Deadline{Time: metav1.NewTime(at), OnDeadline: v1alpha1.DeadlineGiveBack}
 		}
 	}
+}
+
+// announcedEarly returns true if a node is announced as drained before the status of a maintenance has
+// that. Without a deadline, the status may be written later.
+func (s *simulation) announcedEarly(m *v1alpha1.NodeMaintenance) bool {
+	return slices.ContainsFunc(s.matched(m), func(name string) bool {
+		recorded := slices.ContainsFunc(m.Status.NodeStatuses, func(n v1alpha1.NodeMaintenanceNodeStatus) bool {
+			return n.NodeRef.Name == name && n.DrainedTime != nil
+		})
+		return !recorded && nodeCondition(s.find(name), v1alpha1.NodeDrained).Status == corev1.ConditionTrue
+	})
 }
 
 // decided gives nodes back unless the write fails. None of them was announced as drained, the
@@ -66,9 +78,12 @@ func (l *lates) decided(s *simulation, d *maintenance.MaintenanceDecision, failu
 	givenBackInSimulations++
 }
 
-// checkDeadlines notes which nodes are announced as drained.
+// checkDeadlines notes which nodes are announced as drained. One that waits is no longer so.
 func (s *simulation) checkDeadlines() {
 	for _, m := range s.maintenances {
+		maps.DeleteFunc(s.lates.drained, func(key [2]string, _ bool) bool {
+			return key[0] == m.Name && s.limitedOn(key[1], m) && s.held(key[1])
+		})
 		for _, name := range s.matched(m) {
 			if key := [2]string{m.Name, name}; !drains(m) || m.Spec.Deadline == nil {
 				delete(s.lates.drained, key)

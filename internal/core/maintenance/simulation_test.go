@@ -36,10 +36,11 @@ type simulation struct {
 	// selectors is true if drain plans may have selectors.
 	selectors bool
 	// before is what nodes were before anybody touched them.
-	before  map[string]bool
-	returns returns
-	answers answers
-	lates   lates
+	before     map[string]bool
+	returns    returns
+	answers    answers
+	lates      lates
+	admissions admissions
 	// freed is true if a maintenance went straight from Idle to Complete: that may
 	// lift a person's cordon.
 	freed bool
@@ -62,6 +63,7 @@ func simulate(t *testing.T, each uint64) {
 				s.happen()
 				s.changeReturns()
 				s.changeDeadlines()
+				s.changeNodeBudgets()
 				s.changeRules()
 				s.changeAnswers()
 				s.step(true)
@@ -76,13 +78,16 @@ func simulate(t *testing.T, each uint64) {
 	if givenBackInSimulations < simulations/10/int(each) {
 		t.Errorf("only %d times nodes were given back at a deadline", givenBackInSimulations)
 	}
+	if heldInSimulations < simulations/int(each) {
+		t.Errorf("only %d times nodes were held by budgets", heldInSimulations)
+	}
 	checkCameOfRequests(t, asking/20/int(each))
 }
 
 func newSimulation(t *testing.T, seed uint64) *simulation {
 	s := &simulation{
 		world: newWorld(t), t: t, random: rand.New(rand.NewPCG(seed, 4212)), selectors: seed%2 == 0,
-		before: map[string]bool{}, returns: newReturns(seed), answers: newAnswers(seed), lates: newLates(seed),
+		before: map[string]bool{}, returns: newReturns(seed), answers: newAnswers(seed), lates: newLates(seed), admissions: newAdmissions(seed),
 	}
 	s.runners.DaemonSets = s.random.IntN(2) == 0
 	s.runners.Agents = map[string]maintenance.Agent{"node-0": {}}
@@ -346,6 +351,7 @@ func (s *simulation) drainAll() {
 	s.repairRules()
 	s.settleAnswers()
 	for range patience {
+		s.admitAll()
 		s.patient()
 		decision := s.step(false)
 		s.finish(50)

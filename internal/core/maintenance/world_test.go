@@ -44,6 +44,8 @@ type world struct {
 	records     map[string]*v1alpha1.DrainRecord
 	clockSkewed bool
 	budgets     []*policyv1.PodDisruptionBudget
+	nodeBudgets []*v1alpha1.NodeBudget
+	unread      bool // nodeBudgets are
 	born        int
 	// protect are the annotations of autoscalers that are bridged.
 	protect []string
@@ -194,7 +196,7 @@ func (w *world) snapshot() maintenance.Snapshot {
 	}
 	return maintenance.Snapshot{
 		Now: w.now, ClockSkewed: w.clockSkewed, Refused: w.refused, Maintenances: w.maintenances, Nodes: selected, Pods: pods,
-		Runners: w.runners, Protect: w.protect, Requester: w.requester,
+		Runners: w.runners, Protect: w.protect, Requester: w.requester, NodeBudgets: w.limits(),
 		DrainRecords: maps.Clone(w.records), Budgets: map[string][]*policyv1.PodDisruptionBudget{"default": slices.Clone(w.budgets)},
 		Rules: drainrule.Compile(w.rules), Facts: drainrule.Facts{Namespaces: w.namespaces},
 	}

@@ -29,11 +29,15 @@ func TooMany(count int) string {
 type Set struct {
 	// every holds all nodes; nil if none does.
 	every   *Hold
+	unread  bool
 	budgets []budget
 }
 
 // Empty returns true if no node is held.
 func (s Set) Empty() bool { return s.every == nil && len(s.budgets) == 0 }
+
+// Unread reports whether the budgets could not be read.
+func (s Set) Unread() bool { return s.unread }
 
 // Hold says which NodeBudget holds a node, and why.
 type Hold struct {
@@ -73,7 +77,7 @@ func Compile(all []*v1alpha1.NodeBudget) (s Set) {
 
 // Unread returns a Set that holds every node, because the budgets could not be read.
 func Unread(why string) Set {
-	return Set{every: &Hold{Message: "The NodeBudgets could not be read: " + why}}
+	return Set{unread: true, every: &Hold{Message: "The NodeBudgets could not be read: " + why}}
 }
 
 // Holding returns what holds a node that is not cordoned by a NodeMaintenance; nil if each budget that

@@ -17,7 +17,9 @@ type Left struct {
 	Pods, Kept int32
 	Named      string
 	// Unread counts the nodes whose pods could not be read.
-	Unread  int
+	Unread int
+	// Waiting counts the nodes that wait for a NodeBudget.
+	Waiting int
 	Blocked string
 	// GivenBack is nil if the deadline has given no node back.
 	GivenBack *Record
@@ -61,9 +63,12 @@ func (d *Deadline) action() string {
 func inWords(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
 func (d *Deadline) setLate(left Left, condition *metav1.Condition) {
-	unread := ""
+	more := ""
+	if left.Waiting > 0 {
+		more = fmt.Sprintf(" Waiting for a NodeBudget: %s.", phrase.Count(left.Waiting, "node"))
+	}
 	if left.Unread > 0 {
-		unread = fmt.Sprintf(" The pods of %s could not be read.", phrase.Count(left.Unread, "node"))
+		more += fmt.Sprintf(" The pods of %s could not be read.", phrase.Count(left.Unread, "node"))
 	}
 	switch {
 	case d.GivesBack && left.GivenBack != nil:
@@ -72,16 +77,19 @@ func (d *Deadline) setLate(left Left, condition *metav1.Condition) {
 		if left.Pods > 0 {
 			condition.Message += fmt.Sprintf(" On nodes that stay cordoned %s left: %s.", are(left.Pods), left.Named)
 		}
-		condition.Message += unread
+		condition.Message += more
 	case left.Pods == 0 && left.Unread > 0:
 		condition.Status, condition.Reason = metav1.ConditionUnknown, v1alpha1.ReasonWaitingForPods
-		condition.Message = "The deadline " + inWords(d.Time) + " has come." + unread
+		condition.Message = "The deadline " + inWords(d.Time) + " has come." + more
+	case left.Pods == 0 && left.Waiting > 0:
+		condition.Status, condition.Reason = metav1.ConditionTrue, v1alpha1.ReasonWaitingForPods
+		condition.Message = "The deadline " + inWords(d.Time) + " has come." + more
 	case left.Pods == 0:
 		condition.Reason, condition.Message = v1alpha1.ReasonDeadlineMet, "No pod is left at the deadline "+inWords(d.Time)+"."
 	default:
 		condition.Status = metav1.ConditionTrue
 		condition.Reason, condition.Message = d.explainLeft(left)
-		condition.Message += unread
+		condition.Message += more
 		if left.Blocked != "" {
 			condition.Message += " " + left.Blocked
 		}

@@ -103,10 +103,11 @@ func (w *When) Decide(f Facts) Decision {
 	// A node that was created again under its name has no mark, and is what the maintenance waits
 	// for.
 	pending := record != nil && !f.Marked && record.NodeUID == now.NodeUID
-	before := w.Undrained().Verdict
+	before := Verdict{Reason: v1alpha1.ReasonWaitingForDrain, Message: fmt.Sprintf(
+		"%s is handed over when it is drained; what it does before does not count.", w.node)}
 	switch changed := record == nil || pending && record.nodeState != now; {
 	case changed && !f.Drained:
-		return w.Undrained()
+		return Decision{Verdict: before}
 	case changed:
 		return Decision{Record: begin(w.maintenance, &f), Marked: true, Verdict: before}
 	case pending:
@@ -118,12 +119,6 @@ func (w *When) Decide(f Facts) Decision {
 		d.Verdict.WakeTime = record.Seen.Time.Add(leastChange)
 	}
 	return d
-}
-
-// Undrained decides about a node that is not drained, and was not.
-func (w *When) Undrained() Decision {
-	return Decision{Verdict: Verdict{Reason: v1alpha1.ReasonWaitingForDrain, Message: fmt.Sprintf(
-		"%s is handed over when it is drained; what it does before does not count.", w.node)}}
 }
 
 // Absent decides about a node that does not exist. Its record stays.
