@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/labelindex"
@@ -23,6 +24,8 @@ type limited struct {
 type request struct {
 	*node
 	by *limited
+	// begun is true if some of the budgets list the node already.
+	begun bool
 }
 
 func (b *nodeBudget) appliesToAll() bool {
@@ -51,15 +54,36 @@ func (f *fleet) observeRequests() {
 			continue
 		}
 		selecting := slices.DeleteFunc(all.Candidates(n.Labels, labelindex.Name(n.Name)), func(m *limited) bool { return !m.selector.Match(n.Node) })
-		has := func(m *limited) bool { return slices.Contains(n.holders, m.object.Name) || m.isAdmitted(n, limiting) }
-		switch at := slices.IndexFunc(selecting, has); {
-		case at >= 0:
-			n.admit(selecting[at].object)
-		case len(selecting) > 0:
-			f.requests = append(f.requests, request{n, selecting[0]})
-		}
+		f.observeRequest(n, limiting, selecting)
 	}
-	slices.SortStableFunc(f.requests, func(a, b request) int { return a.by.age - b.by.age })
+	place := func(r request) int {
+		if r.begun {
+			return r.by.age
+		}
+		return len(f.Maintenances) + r.by.age
+	}
+	slices.SortStableFunc(f.requests, func(a, b request) int { return place(a) - place(b) })
+}
+
+// observeRequest determines what NodeMaintenances of users have of a node. What a budget lists stays
+// and counts everywhere until all list it: a manager that has seen it in all may cordon the node.
+func (f *fleet) observeRequest(n *node, limiting []*nodeBudget, selecting []*limited) {
+	lists := func(m *limited) func(b *nodeBudget) bool {
+		return func(b *nodeBudget) bool { return b.lists(n, m.object.UID) }
+	}
+	all := func(m *limited) bool {
+		return slices.Contains(n.holders, m.object.Name) || !slices.ContainsFunc(limiting, func(b *nodeBudget) bool { return !lists(m)(b) })
+	}
+	some := func(m *limited) bool { return slices.ContainsFunc(limiting, lists(m)) }
+	if at := slices.IndexFunc(selecting, all); at >= 0 {
+		n.admit(selecting[at].object)
+	} else if at := slices.IndexFunc(selecting, some); at >= 0 {
+		n.admit(selecting[at].object)
+		n.pending = true
+		f.requests = append(f.requests, request{n, selecting[at], true})
+	} else if len(selecting) > 0 {
+		f.requests = append(f.requests, request{n, selecting[0], false})
+	}
 }
 
 // limited returns the NodeMaintenances that NodeBudgets can hold back, the oldest first.
@@ -75,10 +99,7 @@ func (f *fleet) limited() (all labelindex.Index[*limited]) {
 	return all
 }
 
-// isAdmitted reports whether each of the budgets lists a NodeMaintenance for a node.
-func (m *limited) isAdmitted(n *node, limiting []*nodeBudget) bool {
-	return !slices.ContainsFunc(limiting, func(b *nodeBudget) bool { return b.listed[n.Name] != m.object.UID })
-}
+func (b *nodeBudget) lists(n *node, uid types.UID) bool { return b.listed[n.Name] == uid }
 
 func (n *node) admit(m *v1alpha1.NodeMaintenance) {
 	n.admitted = &v1alpha1.BudgetNode{Name: n.Name, NodeMaintenanceName: m.Name, NodeMaintenanceUID: m.UID}
@@ -87,20 +108,38 @@ func (n *node) admit(m *v1alpha1.NodeMaintenance) {
 // admit decides which nodes NodeMaintenances of users may take, those of the oldest first. They come
 // before the nodes of rollouts, as a user waits for them.
 func (f *fleet) admit() {
+	waits := false
 	for _, r := range f.requests {
 		limiting := r.limiting()
-		holds := func(b *nodeBudget) bool {
-			return b.refusalOfWrite(r.node).reason != "" || b.limit.refusal(r.node).reason != ""
-		}
-		if held := slices.IndexFunc(limiting, holds); held >= 0 {
+		if held := slices.IndexFunc(limiting, r.isHeldBy); held >= 0 {
 			limiting[held].waiting = append(limiting[held].waiting, r)
+			if r.begun && waits {
+				r.drop(limiting) // Two could wait for each other.
+			}
+			waits = waits || r.begun
 			continue
 		}
 		r.node.admit(r.by.object)
+		r.pending = false
 		for _, b := range r.budgets {
 			b.add(r.node)
 		}
 	}
+}
+
+// drop removes the node from the budgets that list it. It counts until the next decision.
+func (r request) drop(from []*nodeBudget) {
+	for _, b := range from {
+		delete(b.listed, r.Name)
+	}
+}
+
+// isHeldBy reports whether a budget does not admit the node.
+func (r request) isHeldBy(b *nodeBudget) bool {
+	if b.lists(r.node, r.by.object.UID) {
+		return false
+	}
+	return b.refusalOfWrite(r.node).reason != "" || b.limit.refusal(r.node).reason != ""
 }
 
 // Waiting returns the nodes of a NodeMaintenance in Drain, which need not exist, that wait for a

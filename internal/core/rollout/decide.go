@@ -78,6 +78,8 @@ type node struct {
 	startedBy, startedAs string
 	// admitted is the NodeMaintenance of a user that has it or takes it under a NodeBudget; nil without.
 	admitted *v1alpha1.BudgetNode
+	// pending is true if only the budgets that list admitted already list it.
+	pending bool
 	// budgets select it.
 	budgets []*nodeBudget
 	// gone is true if there is no such node any more.

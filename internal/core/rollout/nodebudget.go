@@ -37,7 +37,7 @@ func (f *fleet) observeLedgers() {
 			switch {
 			case n == nil || !f.Unknown[entry.NodeMaintenanceName]:
 			case entry.NodeMaintenanceUID != "":
-				n.admitted = &entry
+				n.admitted, n.pending = &entry, true
 			default:
 				n.mayBeStarted(cmp.Or(entry.NodeRolloutName, entry.NodeMaintenanceName), entry.NodeMaintenanceName)
 			}
@@ -170,7 +170,7 @@ func (b *nodeBudget) status() v1alpha1.NodeBudgetStatus {
 			return status
 		case n.startedAs != "":
 			status.Working = append(status.Working, v1alpha1.BudgetNode{Name: n.Name, NodeMaintenanceName: n.startedAs, NodeRolloutName: n.startedBy})
-		case n.admitted != nil && b.appliesToAll():
+		case n.admitted != nil && b.appliesToAll() && (!n.pending || b.lists(n, n.admitted.NodeMaintenanceUID)):
 			status.Working = append(status.Working, *n.admitted)
 		}
 	}
