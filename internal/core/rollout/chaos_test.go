@@ -262,6 +262,7 @@ func (s *simulation) happenToMaintenances() {
 	if s.chance(15) {
 		s.request(fmt.Sprintf("mine-%d", s.born), pick(s, s.nodes).Name)
 	}
+	s.requestRandomly()
 	if len(s.maintenances) == 0 {
 		return
 	}
@@ -285,11 +286,13 @@ func (s *simulation) work(percent int) {
 		ends := maintenance.Stage(m) == v1alpha1.StageComplete
 		switch {
 		case !isLive(m):
+		case isTeams(m):
+			s.workForTeam(m, percent)
 		case ends && s.chance(2*percent):
 			s.finish(m.Name)
 		case ends:
 		case !isAccepted(m):
-			if s.chance(2*percent) && !s.isHeld(m, percent) {
+			if s.chance(2*percent) && !s.isHeld(m, nodeOf(m), percent) {
 				s.accept(m.Name)
 			}
 		case !isDrained(m):

@@ -183,7 +183,9 @@ func (o *oracle) checkLedgers(d *rollout.Decision) {
 		unavailable, working := o.stateOf(b)
 		var listed []string
 		for _, entry := range status.Working {
-			listed = append(listed, entry.Name)
+			if !o.begun[entry.Name] {
+				listed = append(listed, entry.Name)
+			}
 		}
 		if status.UnavailableCount != unavailable || !slices.Equal(working, listed) {
 			o.t.Errorf("NodeBudget %s has %d unavailable nodes and %v under maintenance, want %d and %v", b.Name, status.UnavailableCount, listed, unavailable, working)
@@ -197,7 +199,7 @@ func (o *oracle) stateOf(b *v1alpha1.NodeBudget) (unavailable int32, working []s
 		if o.isUnavailable(n) {
 			unavailable++
 		}
-		if o.isStarted(n) || o.admitted[n.Name] && b.Spec.AppliesTo == v1alpha1.NodeBudgetOfAll {
+		if o.isStarted(n) || o.admitted[n.Name] && !o.begun[n.Name] && b.Spec.AppliesTo == v1alpha1.NodeBudgetOfAll {
 			working = append(working, n.Name)
 		}
 	}

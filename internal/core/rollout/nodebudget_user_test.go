@@ -15,25 +15,25 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/rollout"
 )
 
-// isHeld reports whether a NodeBudget keeps a NodeMaintenance of a user from its node, as the controller
+// isHeld reports whether a NodeBudget keeps a NodeMaintenance of a user from a node, as the controller
 // of NodeMaintenances sees it, perhaps late.
-func (s *simulation) isHeld(m *v1alpha1.NodeMaintenance, percent int) bool {
-	n, at := find(s.nodes, nodeOf(m))
+func (s *simulation) isHeld(m *v1alpha1.NodeMaintenance, node string, percent int) bool {
+	n, at := find(s.nodes, node)
 	if at < 0 || !maintenance.Limited(m) || len(cordon.Holders(n)) > 0 {
 		return false
 	}
-	budgets := s.budgets
+	budgets, uids := s.budgets, uidsOf(s.requestsFor(s.maintenances, node))
 	if percent < 100 && s.chance(30) {
 		budgets = s.cachedBudgets
 	}
-	if nodebudget.Compile(budgets).Holding(n, uidsOf(s.requestsFor(s.maintenances, n.Name))) != nil {
+	if nodebudget.Compile(budgets).Holding(n, uids) != nil {
 		s.seen.held++
 		return true
 	}
 	// An old state of a budget admits no node that the present one does not admit.
 	for _, b := range s.budgets {
 		old, known := find(budgets, b.Name)
-		if known >= 0 && equality.Semantic.DeepEqual(old.Spec, b.Spec) && nodebudget.Compile([]*v1alpha1.NodeBudget{b}).Holding(n, uidsOf(s.requestsFor(s.maintenances, n.Name))) != nil {
+		if known >= 0 && equality.Semantic.DeepEqual(old.Spec, b.Spec) && nodebudget.Compile([]*v1alpha1.NodeBudget{b}).Holding(n, uids) != nil {
 			s.t.Errorf("%s takes %s, which NodeBudget %s does not admit", m.Name, n.Name, b.Name)
 		}
 	}
@@ -43,7 +43,7 @@ func (s *simulation) isHeld(m *v1alpha1.NodeMaintenance, percent int) bool {
 // requestsFor returns the NodeMaintenances of users that want a node or have it.
 func (s *simulation) requestsFor(all []*v1alpha1.NodeMaintenance, node string) (wanted []*v1alpha1.NodeMaintenance) {
 	for _, m := range all {
-		if nodeOf(m) == node && isLive(m) && maintenance.Limited(m) {
+		if wants(m, node) && isLive(m) && maintenance.Limited(m) {
 			wanted = append(wanted, m)
 		}
 	}
@@ -85,6 +85,11 @@ func (o *oracle) observeAdmitted(d *rollout.Decision) {
 			continue
 		}
 		o.admitted[n.Name] = o.admitted[n.Name] || o.isTaken(n, limiting)
+		if !o.admitted[n.Name] && o.isBegun(n, limiting) {
+			o.seen.begun++
+			o.admitted[n.Name], o.begun[n.Name] = true, true
+			continue
+		}
 		if !o.admitted[n.Name] && o.admits(d, n, limiting) {
 			fresh = append(fresh, n)
 		}
@@ -95,6 +100,7 @@ func (o *oracle) observeAdmitted(d *rollout.Decision) {
 	for _, n := range fresh {
 		o.checkAdmission(n)
 	}
+	o.checkBegun(d)
 }
 
 // isTaken reports whether a user has a node, or each budget lists it.
@@ -210,17 +216,20 @@ func (o *oracle) freshIn(old, b *v1alpha1.NodeBudget) (fresh []string) {
 
 // checkRequests expects at the end that each node of a user is taken, or that a full budget names it.
 func (s *simulation) checkRequests() {
-	for _, m := range s.maintenances {
-		n, at := find(s.nodes, nodeOf(m))
-		if at < 0 || !isLive(m) || !maintenance.Limited(m) || isAccepted(m) {
+	for _, n := range s.nodes {
+		waiting := slices.DeleteFunc(s.requestsFor(s.maintenances, n.Name), func(m *v1alpha1.NodeMaintenance) bool {
+			return isAccepted(m) && !isTeams(m) // Its node is another one now.
+		})
+		if len(waiting) == 0 || len(cordon.Holders(n)) > 0 {
 			continue
 		}
-		named := slices.ContainsFunc(s.budgets, func(b *v1alpha1.NodeBudget) bool {
-			_, waiting, waits := strings.Cut(b.Status.Summary, "; waiting: ")
-			return waits && b.Status.UnavailableCount > 0 && (strings.Contains(waiting, n.Name+" (") || strings.Contains(waiting, " more"))
-		})
-		if !named {
-			s.t.Errorf("%s waits for %s at the end, and no NodeBudget names it", m.Name, n.Name)
+		if !slices.ContainsFunc(s.budgets, func(b *v1alpha1.NodeBudget) bool { return namesWaiting(b, n.Name) }) {
+			s.t.Errorf("%s waits for %s at the end, and no NodeBudget names it", waiting[0].Name, n.Name)
 		}
 	}
+}
+
+func namesWaiting(b *v1alpha1.NodeBudget, node string) bool {
+	_, waiting, waits := strings.Cut(b.Status.Summary, "; waiting: ")
+	return waits && b.Status.UnavailableCount > 0 && (strings.Contains(waiting, node+" (") || strings.Contains(waiting, " more"))
 }

@@ -8,8 +8,8 @@ import (
 
 // seen counts what happened in all simulations, so that none of it is left out by accident.
 type seen struct {
-	fleets, starts, retries, crashes, stale, complete, stuck, invalid, confirmed, budgeted, admitted, held int
-	waits, failures                                                                                        map[string]int
+	fleets, starts, retries, crashes, stale, complete, stuck, invalid, confirmed, budgeted, admitted, held, begun, shared, exempt int
+	waits, failures                                                                                                               map[string]int
 }
 
 func (all *seen) check(t *testing.T) {
@@ -19,6 +19,7 @@ func (all *seen) check(t *testing.T) {
 		"starts": all.starts, "retries": all.retries, "crashes": all.crashes, "stale caches": all.stale, "complete rollouts": all.complete, "stuck rollouts": all.stuck, "invalid rollouts": all.invalid,
 		"confirmed rollouts": all.confirmed, "starts under a NodeBudget": all.budgeted,
 		"nodes admitted for users": all.admitted, "nodes of users that wait": all.held,
+		"nodes that some budgets list": all.begun, "nodes of many": all.shared, "exempt nodes": all.exempt,
 	} {
 		if count == 0 {
 			t.Errorf("no %s in all simulations", what)
