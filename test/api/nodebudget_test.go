@@ -16,6 +16,9 @@ func TestNodeBudgetIsAcceptedOrRefused(t *testing.T) {
 	kind(nodeBudget).play(t, map[string]row{
 		"only a node selector":         {spec: anyNode},
 		"all of it":                    {spec: anyNode + "\nmaxUnavailable: 25%\ntopologyKey: topology.kubernetes.io/zone"},
+		"it applies to rollouts":       {spec: anyNode + "\nappliesTo: Rollouts"},
+		"it applies to all":            {spec: anyNode + "\nappliesTo: All"},
+		"it applies to something else": {spec: anyNode + "\nappliesTo: Users", refused: refusal{"spec.appliesTo": `supported values: "Rollouts", "All"`}},
 		"a number of 256":              {spec: anyNode + "\nmaxUnavailable: 256"},
 		"no unavailable node":          {spec: anyNode + "\nmaxUnavailable: 0", refused: share},
 		"257 unavailable nodes":        {spec: anyNode + "\nmaxUnavailable: 257", refused: share},

@@ -69,6 +69,8 @@ var ofRoller = []attempt{
 	{"takes a node off the budget of others", reports(budgetOfOthers, "status: {nodeCount: 0, unavailableCount: 0, working: []}"), rbac},
 	{"forges an attempt of the rollout of others", creates(attemptOf(byNameA, "")), "ebbtide-rollouts"},
 	{"makes a NodeMaintenance one of a rollout", patches(maintenance, "metadata: {labels: {ebbtide.dev/rollout: MAINTENANCE}}"), "ebbtide-rollouts"},
+	{"marks the NodeMaintenance of others as that of a Machine", patches(maintenance, "metadata: {labels: {ebbtide.dev/bridge: cluster-api}, annotations: {ebbtide.dev/bridge-machine: default/any}}"), "ebbtide-rollouts"},
+	{"marks the NodeMaintenance of others as that of a shutdown", patches(maintenance, "metadata: {labels: {ebbtide.dev/created-by: node-agent}}"), "ebbtide-rollouts"},
 	{"keeps a NodeMaintenance as a record", patches(maintenance, "metadata: {finalizers: [ebbtide.dev/rollout]}"), "ebbtide-rollouts"},
 }
 
