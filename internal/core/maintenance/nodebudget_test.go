@@ -210,7 +210,11 @@ func TestStageThatHasJustBegunIsNotBlocked(t *testing.T) {
 		if got := conditionOf(m, v1alpha1.ConditionBlocked); got != "False NotBlocked" || len(m.Status.NodeStatuses[0].Blockers) > 0 {
 			t.Errorf("%s has just begun: Blocked is %s, %+v", stage, got, m.Status.NodeStatuses)
 		}
-		w.now = w.now.Add(3 * time.Second)
+		w.now = w.now.Add(time.Second)
+		if d := w.pass(); d.RequeueAfter != 2*time.Second {
+			t.Errorf("%s, a second later: it is decided again after %s", stage, d.RequeueAfter)
+		}
+		w.now = w.now.Add(2 * time.Second)
 		w.pass()
 		if got := conditionOf(m, v1alpha1.ConditionBlocked); got != "True NodeBudget" {
 			t.Errorf("3 seconds later in %s, Blocked is %s", stage, got)
