@@ -12,10 +12,14 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
 // Max bounds the NodeBudgets of a cluster. With more, no node starts, and none is looked at.
 const Max = 64
+
+// maxWhy bounds the error of a read in a message, in bytes.
+const maxWhy = 200
 
 // TooMany returns why no node starts; empty with at most Max budgets.
 func TooMany(count int) string {
@@ -77,7 +81,7 @@ func Compile(all []*v1alpha1.NodeBudget) (s Set) {
 
 // Unread returns a Set that holds every node, because the budgets could not be read.
 func Unread(why string) Set {
-	return Set{unread: true, every: &Hold{Message: "The NodeBudgets could not be read: " + why}}
+	return Set{unread: true, every: &Hold{Message: "The NodeBudgets could not be read: " + excerpt.Line(why, maxWhy)}}
 }
 
 // Holding returns what holds a node that is not cordoned by a NodeMaintenance; nil if each budget that
