@@ -153,9 +153,14 @@ func Waiting(s Snapshot, m *v1alpha1.NodeMaintenance) map[string]string {
 	f.admit()
 	waits := map[string]string{}
 	selector := maintenance.Selector(planned)
+	if selector == nil {
+		return waits
+	}
 	for _, b := range f.budgets {
-		for _, r := range b.waiting {
-			if selector != nil && selector.Match(r.Node) {
+		all := b.waiting
+		b.waiting = slices.DeleteFunc(slices.Clone(all), func(r request) bool { return r.by.object == planned })
+		for _, r := range all {
+			if selector.Match(r.Node) {
 				waits[r.Name] = "NodeBudget " + b.object.Name + ": " + b.summary()
 			}
 		}
