@@ -23,8 +23,8 @@ type oracle struct {
 	// admitted are nodes that NodeMaintenances of users have under a NodeBudget that applies to all, or
 	// get by this decision.
 	admitted map[string]bool
-	// begun are those that only some budgets list.
-	begun map[string]bool
+	// unread are those whose NodeMaintenance could not be read, begun those that only some budgets list.
+	unread, begun map[string]bool
 	// selected caches the nodes of budgets.
 	selected map[*v1alpha1.NodeBudget][]*corev1.Node
 	// unknown are nodes of which it is unknown whether they were started.
@@ -45,7 +45,7 @@ type fate struct {
 
 // check checks the starts of a decision.
 func (s *simulation) check(view *rollout.Snapshot, d *rollout.Decision) {
-	o := &oracle{simulation: s, view: view, started: map[string]bool{}, admitted: map[string]bool{}, begun: map[string]bool{}, unknown: map[string]bool{}, ours: map[string][]*v1alpha1.NodeMaintenance{}, live: map[string][]*v1alpha1.NodeMaintenance{}}
+	o := &oracle{simulation: s, view: view, started: map[string]bool{}, admitted: map[string]bool{}, unread: map[string]bool{}, begun: map[string]bool{}, unknown: map[string]bool{}, ours: map[string][]*v1alpha1.NodeMaintenance{}, live: map[string][]*v1alpha1.NodeMaintenance{}}
 	for _, m := range view.Maintenances {
 		if m.Labels[v1alpha1.RolloutLabel] == "" {
 			continue

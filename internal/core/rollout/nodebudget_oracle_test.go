@@ -98,7 +98,7 @@ func (o *oracle) observeLedgers() {
 			switch {
 			case !o.view.Unknown[entry.NodeMaintenanceName]:
 			case entry.NodeMaintenanceUID != "":
-				o.admitted[entry.Name] = true
+				o.admitted[entry.Name], o.unread[entry.Name] = true, true
 			default:
 				o.unknown[entry.Name] = true
 			}
@@ -183,9 +183,10 @@ func (o *oracle) checkLedgers(d *rollout.Decision) {
 		unavailable, working := o.stateOf(b)
 		var listed []string
 		for _, entry := range status.Working {
-			if !o.begun[entry.Name] {
-				listed = append(listed, entry.Name)
+			if o.begun[entry.Name] || o.unread[entry.Name] && !lists(&b.Status, entry.Name, entry.NodeMaintenanceUID) {
+				continue
 			}
+			listed = append(listed, entry.Name)
 		}
 		if status.UnavailableCount != unavailable || !slices.Equal(working, listed) {
 			o.t.Errorf("NodeBudget %s has %d unavailable nodes and %v under maintenance, want %d and %v", b.Name, status.UnavailableCount, listed, unavailable, working)
@@ -199,12 +200,23 @@ func (o *oracle) stateOf(b *v1alpha1.NodeBudget) (unavailable int32, working []s
 		if o.isUnavailable(n) {
 			unavailable++
 		}
-		if o.isStarted(n) || o.admitted[n.Name] && !o.begun[n.Name] && b.Spec.AppliesTo == v1alpha1.NodeBudgetOfAll {
+		if o.isStarted(n) || o.keeps(b, n.Name) {
 			working = append(working, n.Name)
 		}
 	}
 	slices.Sort(working)
 	return unavailable, working
+}
+
+// keeps reports whether a budget has to list a node for a user: one that could not be read where it was
+// listed, others everywhere. Those that only some list are left to checkBegun.
+func (o *oracle) keeps(b *v1alpha1.NodeBudget, node string) bool {
+	if b.Spec.AppliesTo != v1alpha1.NodeBudgetOfAll || !o.admitted[node] || o.begun[node] {
+		return false
+	}
+	return !o.unread[node] || slices.ContainsFunc(b.Status.Working, func(entry v1alpha1.BudgetNode) bool {
+		return entry.Name == node && entry.NodeMaintenanceUID != ""
+	})
 }
 
 // checkTruth checks by what the API server has that no start of a decision has exceeded a budget,
