@@ -19,6 +19,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
+	"ebbtide.dev/ebbtide/internal/core/nodebudget"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/core/view"
 )
@@ -186,7 +187,7 @@ func (a *asker) node(ctx context.Context, name string) ([]string, error) {
 	}
 	facts.Rollouts = listed[*v1alpha1.NodeRollout](ctx, a, new(bool), &v1alpha1.NodeRolloutList{})
 	facts.NodeBudgets = listed[*v1alpha1.NodeBudget](ctx, a, new(bool), &v1alpha1.NodeBudgetList{})
-	if len(facts.Maintenances) == 0 && len(facts.NodeBudgets) > 0 {
+	if len(facts.Maintenances) == 0 && !nodebudget.Compile(facts.NodeBudgets).Empty() {
 		facts.Waiting = listed[*v1alpha1.NodeMaintenance](ctx, a, new(bool), &v1alpha1.NodeMaintenanceList{})
 	}
 	facts.Now = timeOf(a.clock)

@@ -3,14 +3,11 @@ package nodemaintenance
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -96,30 +93,21 @@ func (r *reconciler) nodeBudgetMatters(old, now any) {
 	if equality.Semantic.DeepEqual(before.Status.Working, after.Status.Working) {
 		return
 	}
-	was, is := admittedBy(before), admittedBy(after)
+	was, is := nodebudget.Admitted(before), nodebudget.Admitted(after)
 	r.touchHeld(func(node string) bool { return was[node] != is[node] })
-}
-
-func admittedBy(b *v1alpha1.NodeBudget) map[string]types.UID {
-	all := map[string]types.UID{}
-	for _, entry := range b.Status.Working {
-		all[entry.Name] = entry.NodeMaintenanceUID
-	}
-	return all
 }
 
 // touchHeld makes those of the waiting nodes due that match; nil matches all.
 func (r *reconciler) touchHeld(match func(node string) bool) {
 	r.nodeBudgets.changes.Add(1)
-	r.nodeBudgets.mu.Lock()
-	held := slices.Collect(maps.Keys(r.nodeBudgets.held))
-	r.nodeBudgets.mu.Unlock()
 	var due []group.Member
-	for _, node := range held {
+	r.nodeBudgets.mu.Lock()
+	for node := range r.nodeBudgets.held {
 		if match == nil || match(node) {
 			due = append(due, group.Node(node))
 		}
 	}
+	r.nodeBudgets.mu.Unlock()
 	r.schedule.touch(r.clock.Now(), 0, due...)
 }
 

@@ -66,17 +66,23 @@ func Compile(all []*v1alpha1.NodeBudget) (s Set) {
 		if text := TooMany(len(all)); text != "" {
 			return Set{every: &Hold{Message: text}}
 		}
-		b := budget{name: object.Name, admitted: make(map[string]types.UID, len(object.Status.Working))}
+		b := budget{name: object.Name, admitted: Admitted(object)}
 		if object.Spec.NodeSelector != nil {
 			b.selector, _ = nodeaffinity.NewNodeSelector(object.Spec.NodeSelector)
-		}
-		for _, entry := range object.Status.Working {
-			b.admitted[entry.Name] = entry.NodeMaintenanceUID
 		}
 		s.budgets = append(s.budgets, b)
 	}
 	slices.SortFunc(s.budgets, func(a, b budget) int { return cmp.Compare(a.name, b.name) })
 	return s
+}
+
+// Admitted returns the nodes that a budget lists, with the UIDs of NodeMaintenances of users.
+func Admitted(b *v1alpha1.NodeBudget) map[string]types.UID {
+	all := make(map[string]types.UID, len(b.Status.Working))
+	for _, entry := range b.Status.Working {
+		all[entry.Name] = entry.NodeMaintenanceUID
+	}
+	return all
 }
 
 // Unread returns a Set that holds every node, because the budgets could not be read.

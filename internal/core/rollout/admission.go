@@ -3,7 +3,6 @@ package rollout
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -68,20 +67,26 @@ func (f *fleet) observeRequests() {
 // observeRequest determines what NodeMaintenances of users have of a node. What a budget lists stays
 // and counts everywhere until all list it: a manager that has seen it in all may cordon the node.
 func (f *fleet) observeRequest(n *node, limiting []*nodeBudget, selecting []*limited) {
-	lists := func(m *limited) func(b *nodeBudget) bool {
-		return func(b *nodeBudget) bool { return b.lists(n, m.object.UID) }
+	listing := func(m *limited) (count int) {
+		for _, b := range limiting {
+			if b.lists(n, m.object.UID) {
+				count++
+			}
+		}
+		return count
 	}
-	all := func(m *limited) bool {
-		return slices.Contains(n.holders, m.object.Name) || !slices.ContainsFunc(limiting, func(b *nodeBudget) bool { return !lists(m)(b) })
-	}
-	some := func(m *limited) bool { return slices.ContainsFunc(limiting, lists(m)) }
-	if at := slices.IndexFunc(selecting, all); at >= 0 {
-		n.admit(selecting[at].object)
-	} else if at := slices.IndexFunc(selecting, some); at >= 0 {
-		n.admit(selecting[at].object)
+	has := slices.IndexFunc(selecting, func(m *limited) bool {
+		return slices.Contains(n.holders, m.object.Name) || listing(m) == len(limiting)
+	})
+	begun := slices.IndexFunc(selecting, func(m *limited) bool { return listing(m) > 0 })
+	switch {
+	case has >= 0:
+		n.admit(selecting[has].object)
+	case begun >= 0:
+		n.admit(selecting[begun].object)
 		n.pending = true
-		f.requests = append(f.requests, request{n, selecting[at], true})
-	} else if len(selecting) > 0 {
+		f.requests = append(f.requests, request{n, selecting[begun], true})
+	case len(selecting) > 0:
 		f.requests = append(f.requests, request{n, selecting[0], false})
 	}
 }
@@ -159,9 +164,10 @@ func Waiting(s Snapshot, m *v1alpha1.NodeMaintenance) map[string]string {
 	for _, b := range f.budgets {
 		all := b.waiting
 		b.waiting = slices.DeleteFunc(slices.Clone(all), func(r request) bool { return r.by.object == planned })
+		text := "NodeBudget " + b.object.Name + ": " + b.summary()
 		for _, r := range all {
 			if selector.Match(r.Node) {
-				waits[r.Name] = "NodeBudget " + b.object.Name + ": " + b.summary()
+				waits[r.Name] = text
 			}
 		}
 	}
@@ -174,9 +180,5 @@ func waitingList(waiting []request) string {
 	for _, r := range waiting[:min(len(waiting), maxNamed)] {
 		names = append(names, fmt.Sprintf("%s (%s)", r.Name, r.by.object.Name))
 	}
-	text := strings.Join(names, ", ")
-	if more := len(waiting) - len(names); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
+	return listOf(names, len(waiting))
 }

@@ -91,6 +91,11 @@ func (l *limit) list(n *node, count int) string {
 			names = append(names, other.Name+" ("+other.cause()+")")
 		}
 	}
+	return listOf(names, count)
+}
+
+// listOf lists the names of some of so many.
+func listOf(names []string, count int) string {
 	text := strings.Join(names, ", ")
 	if more := count - len(names); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)

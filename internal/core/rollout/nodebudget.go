@@ -85,10 +85,7 @@ func (f *fleet) tooManyBudgets() refusal {
 }
 
 func (f *fleet) readBudget(object *v1alpha1.NodeBudget) *nodeBudget {
-	b := &nodeBudget{object: object, refused: f.RefusedBudgets[object.Name], listed: map[string]types.UID{}}
-	for _, entry := range object.Status.Working {
-		b.listed[entry.Name] = entry.NodeMaintenanceUID
-	}
+	b := &nodeBudget{object: object, refused: f.RefusedBudgets[object.Name], listed: nodebudget.Admitted(object)}
 	selector, err := readSelector(object.Spec.NodeSelector)
 	for _, n := range f.nodes {
 		if err != nil || selector.Match(n.Node) {
